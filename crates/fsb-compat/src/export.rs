@@ -1,6 +1,6 @@
 //! Plans for other tools: the files that make another tool run the cases of a plan.
 //!
-//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`Request`] into the tool's own files and names the cases
+//! An [`Exporter`] is a member of [`EXPORTERS`]. It turns a [`ExportRequest`] into the tool's own files and names the cases
 //! that the tool cannot run, with the reasons. A new exporter is a file in the tool's folder and a line in
 //! `registry.rs`. All exporters share the script that creates, mounts and removes targets.
 
@@ -15,7 +15,7 @@ pub struct Exporter {
     /// One line for `fsb list exporters`.
     pub about: &'static str,
     /// Writes the plan.
-    pub export: fn(&Request) -> Export,
+    pub export: fn(&ExportRequest) -> Export,
 }
 
 /// A plan in the format of another tool.
@@ -43,7 +43,7 @@ pub struct ExportFile {
 
 /// A plan, as far as another tool needs it.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ExportRequest {
     /// The plan's name, of characters that file names may have.
     pub name: String,
     /// The program that wrote the plan: `fsb 0.1.0`.
@@ -186,9 +186,9 @@ pub(crate) struct Tool {
     pub compare: &'static str,
 }
 
-pub(crate) fn script(request: &Request, tool: &Tool, steps: &[ScriptStep]) -> String {
+pub(crate) fn script(request: &ExportRequest, tool: &Tool, steps: &[ScriptStep]) -> String {
     let Tool { program, prepare, measure, compare } = tool;
-    let Request { name, author, dir, .. } = request;
+    let ExportRequest { name, author, dir, .. } = request;
     let numbered = || (1..).zip(&request.targets);
     let targets: String = numbered().map(|(number, target)| function(number, target)).collect();
     let calls: String = numbered().map(|(number, target)| call(number, target)).collect();

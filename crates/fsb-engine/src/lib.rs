@@ -43,4 +43,4 @@ pub use task::{
     ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units,
 };
 pub use threads::measured_by_agent;
-pub use workload::{Job, Unit, Workload};
+pub use workload::{Job, WorkUnit, Workload};

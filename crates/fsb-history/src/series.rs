@@ -161,8 +161,8 @@ fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions 
     add(
         "placement",
         match &record.placement {
-            Some(Placement::SideBySide { parts, part_bytes }) => {
-                format!("side by side, {parts} slices of {}", show_bytes(*part_bytes as f64))
+            Some(Placement::SideBySide { slices, slice_bytes }) => {
+                format!("side by side, {slices} slices of {}", show_bytes(*slice_bytes as f64))
             }
             Some(Placement::InTurn { .. }) => "in turn".to_owned(),
             None => String::new(),

@@ -122,14 +122,14 @@ pub struct BlockOrder {
     /// Labels of cells, the same for all targets of the block.
     pub cells: Vec<String>,
     /// The slice of the medium that each target has, in the order of `targets`; empty if each has the whole medium.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<u32>,
+    #[serde(default, rename = "parts", skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<u32>,
 }
 
 impl BlockOrder {
     /// Returns the slice of a target, or `None` if it has the whole medium.
-    pub fn part_of(&self, target: &str) -> Option<u32> {
-        self.parts.get(self.targets.iter().position(|name| name == target)?).copied()
+    pub fn slice_of(&self, target: &str) -> Option<u32> {
+        self.slices.get(self.targets.iter().position(|name| name == target)?).copied()
     }
 }
 
@@ -141,9 +141,11 @@ pub enum Placement {
     /// All at once, each on its slice of the medium or in its directory.
     SideBySide {
         /// Equal slices that targets rotate over; 0 if the targets have no medium to divide.
-        parts: u32,
+        #[serde(rename = "parts")]
+        slices: u32,
         /// Bytes of a slice, or of the image if there are no slices.
-        part_bytes: u64,
+        #[serde(rename = "part_bytes")]
+        slice_bytes: u64,
     },
     /// One after the other, each on the whole medium.
     InTurn {
@@ -199,7 +201,7 @@ impl Placement {
     /// Returns the number of slices of the medium and their bytes, or `None` if targets have the whole medium.
     pub fn divided(&self) -> Option<(u32, u64)> {
         match *self {
-            Placement::SideBySide { parts, part_bytes } if parts > 1 => Some((parts, part_bytes)),
+            Placement::SideBySide { slices, slice_bytes } if slices > 1 => Some((slices, slice_bytes)),
             _ => None,
         }
     }

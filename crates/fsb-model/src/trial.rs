@@ -189,8 +189,8 @@ pub struct Trial {
     pub superseded: bool,
     /// The slice of the medium that the target had, counted over all segments of the run, because each segment makes
     /// its medium anew. Absent if the target had the whole medium.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<u32>,
+    #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
+    pub slice: Option<u32>,
     /// The samples of a trial in rounds; absent for a sequential trial.
     #[serde(default, skip_serializing_if = "Samples::is_empty")]
     #[serde(rename = "stretches")]

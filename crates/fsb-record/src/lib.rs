@@ -13,5 +13,5 @@ mod syscalls;
 mod tracer;
 
 pub use child::{CHILD_ARGUMENT, child_main, program_of};
-pub use recording::{Method, Request, Subject, record};
+pub use recording::{Method, RecordRequest, Subject, record};
 pub use tracer::{RecordError, RecordOutcome};

@@ -35,7 +35,7 @@ pub enum Method {
 
 /// The subject and the settings of a recording.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct RecordRequest {
     pub subject: Subject,
     /// Only files below this directory are recorded; a real path.
     pub root: PathBuf,
@@ -49,7 +49,7 @@ pub struct Request {
 ///
 /// # Errors
 /// Fails if the program cannot be traced, or the trace cannot be written.
-pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result<RecordOutcome, RecordError> {
+pub fn record<W: Write>(request: &RecordRequest, mut header: Header, out: W) -> Result<RecordOutcome, RecordError> {
     if matches!(request.subject, Subject::Program(_)) {
         keep_to_ourselves(request)?;
     }
@@ -70,7 +70,7 @@ pub fn record<W: Write>(request: &Request, mut header: Header, out: W) -> Result
 
 /// Drops resources that the program must not inherit. The recorder drops them as well, because the program may trace a
 /// recorder of its own user.
-fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
+fn keep_to_ourselves(request: &RecordRequest) -> Result<(), RecordError> {
     let kept = |what| move |source| RecordError::Kept { what, source };
     trace::leave_keyring_of_others().map_err(kept("another user's session keyring"))?;
     if !request.passes_descriptors {
@@ -83,7 +83,7 @@ fn keep_to_ourselves(request: &Request) -> Result<(), RecordError> {
 const LOOK_EVERY_MS: u32 = 5;
 
 /// Opens a watch if the method needs one, and starts the timer after which its events are taken.
-fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
+fn watch(request: &RecordRequest) -> Result<Option<Watch>, RecordError> {
     let watch = open(request)?;
     if watch.is_some() {
         trace::tick_every(LOOK_EVERY_MS);
@@ -91,7 +91,7 @@ fn watch(request: &Request) -> Result<Option<Watch>, RecordError> {
     Ok(watch)
 }
 
-fn open(request: &Request) -> Result<Option<Watch>, RecordError> {
+fn open(request: &RecordRequest) -> Result<Option<Watch>, RecordError> {
     let process = matches!(request.subject, Subject::Process(_));
     match request.method {
         // The recorder cannot choose which calls of a running process stop.

@@ -252,7 +252,7 @@ pub struct Replay {
 struct Given<'a> {
     /// The logarithm of its speed at each workload.
     values: BTreeMap<&'a str, f64>,
-    part: Option<u32>,
+    slice: Option<u32>,
     /// The reason for the missing value of the first workload without one.
     failure: Option<String>,
 }
@@ -287,7 +287,7 @@ impl Replay {
                     // Many workloads count as their geometric mean.
                     Some(values) => race_round.push(Entry {
                         candidate: *candidate,
-                        part: given.part,
+                        slice: given.slice,
                         value: values.iter().sum::<f64>() / values.len() as f64,
                     }),
                     None => replay.fail(*candidate, given.failure.clone().unwrap_or_default(), &mut failures),
@@ -375,7 +375,7 @@ fn given<'a>(record: &RunRecord, trials: &'a [ReportTrial], last: u32) -> BTreeM
     for trial in trials.iter().filter(counts) {
         let Some(candidate) = place(&trial.what.target) else { continue };
         let given = blocks.entry(trial.block).or_default().entry(candidate).or_default();
-        given.part = given.part.or(trial.part);
+        given.slice = given.slice.or(trial.slice);
         match (trial.outcome, trial.metrics().next()) {
             (Outcome::Ok, Some(metric)) if metric.value > 0.0 => {
                 let sign = if metric.kind.better == Better::Lower { -1.0 } else { 1.0 };

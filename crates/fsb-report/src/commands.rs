@@ -9,7 +9,7 @@ use std::path::Path;
 
 use fsb_model::run::TargetRecord;
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
-use fsb_stats::Outcome;
+use fsb_stats::RankingOutcome;
 
 use crate::run::{Summary, risks};
 use crate::show::counted;
@@ -31,10 +31,10 @@ pub struct Ranked {
 
 /// Returns the targets of a run: first those that win most cases, then the others in the order of the plan.
 pub fn by_wins(summary: &Summary) -> Vec<Ranked> {
-    let total = summary.rows.len();
+    let total = summary.cases.len();
     let ranked = |(place, target): (usize, &crate::run::TargetSummary)| {
-        let is_won = |outcome: &Outcome| matches!(outcome, Outcome::Winner(winner) if *winner == place);
-        let wins = summary.rows.iter().filter(|row| is_won(&row.ranking.outcome)).count();
+        let is_won = |outcome: &RankingOutcome| matches!(outcome, RankingOutcome::Winner(winner) if *winner == place);
+        let wins = summary.cases.iter().filter(|row| is_won(&row.ranking.outcome)).count();
         let result = (wins > 0).then(|| format!("fastest at {wins} of {}", counted(total, "workload")));
         (wins, Ranked { name: target.name.clone(), result })
     };

@@ -3,7 +3,7 @@
 
 use fsb_model::Better;
 use fsb_stats::compare::{GridAgainst, RunLevel};
-use fsb_stats::{Comparison, Interval, Outcome, Resolution, Verdict};
+use fsb_stats::{Comparison, Interval, RankingOutcome, Resolution, Verdict};
 
 use crate::show::{Change, counted, listed, percent};
 
@@ -74,7 +74,7 @@ pub(crate) struct TallyWords {
 /// A row that is counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Told<'a> {
-    pub(crate) outcome: &'a Outcome,
+    pub(crate) outcome: &'a RankingOutcome,
     /// The size of the difference that remains possible, if the tally states it.
     pub(crate) resolution: Option<Resolution>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) ->
 /// Returns the winners with their number of rows, most first and in the given order if equal.
 fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)> {
     let wins = |place: usize| {
-        outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Winner(winner) if *winner == place)).count()
+        outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place)).count()
     };
     let mut winners: Vec<(&str, usize)> = names.iter().enumerate().map(|(place, name)| (*name, wins(place))).collect();
     winners.retain(|(_, wins)| *wins > 0);
@@ -112,11 +112,11 @@ const TOLD: f64 = 0.1;
 
 /// Returns phrases on ties, undecided rows, and rows without a contest.
 fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
-    let count = |wanted: fn(&Outcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
-    let ties = count(|outcome| matches!(outcome, Outcome::Tie(_)));
-    let not_judged = count(|outcome| matches!(outcome, Outcome::NotJudged));
-    let alone = count(|outcome| matches!(outcome, Outcome::Alone(_)));
-    let nothing = count(|outcome| matches!(outcome, Outcome::Nothing));
+    let count = |wanted: fn(&RankingOutcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
+    let ties = count(|outcome| matches!(outcome, RankingOutcome::Tie(_)));
+    let not_judged = count(|outcome| matches!(outcome, RankingOutcome::NotJudged));
+    let alone = count(|outcome| matches!(outcome, RankingOutcome::Alone(_)));
+    let nothing = count(|outcome| matches!(outcome, RankingOutcome::Nothing));
     let (open, undecided) = undecided(outcomes);
     let phrases = [
         (ties, format!("{ties} equal within {}", percent(words.theta))),
@@ -131,7 +131,8 @@ fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
 /// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. The bound
 /// covers only rows with a small possible difference.
 fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
-    let open: Vec<&Told<'_>> = outcomes.iter().filter(|row| matches!(row.outcome, Outcome::Undecided(_))).collect();
+    let open: Vec<&Told<'_>> =
+        outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Undecided(_))).collect();
     let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
     let bounded: Vec<f64> = changes.filter(|change| *change <= TOLD).collect();
     let all = open.len();

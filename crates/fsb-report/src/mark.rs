@@ -1,7 +1,7 @@
 //! Marks beside values and names.
 
 use fsb_model::run::Risk;
-use fsb_stats::{Outcome, Verdict};
+use fsb_stats::{RankingOutcome, Verdict};
 
 use crate::show::{listed, percent};
 
@@ -20,11 +20,16 @@ pub const UNSAFE: &str = " (unsafe)";
 
 /// Returns the mark of a value: its letters, then `†` if its difference from the baseline is not confirmed, or else `?`
 /// if it may be the best of a row without a winner.
-pub(crate) fn of_value(outcome: &Outcome, place: usize, letters: Option<&str>, against: Option<Verdict>) -> String {
+pub(crate) fn of_value(
+    outcome: &RankingOutcome,
+    place: usize,
+    letters: Option<&str>,
+    against: Option<Verdict>,
+) -> String {
     let mut mark = letters.unwrap_or_default().to_owned();
     if against.is_some_and(Verdict::is_unconfirmed) {
         mark.push(UNCONFIRMED);
-    } else if matches!(outcome, Outcome::Undecided(contenders) if contenders.contains(&place)) {
+    } else if matches!(outcome, RankingOutcome::Undecided(contenders) if contenders.contains(&place)) {
         mark.push(OPEN);
     }
     mark
@@ -106,12 +111,12 @@ mod tests {
 
     #[test]
     fn contenders_keep_their_letters() {
-        let open = Outcome::Undecided(vec![0, 2]);
+        let open = RankingOutcome::Undecided(vec![0, 2]);
         assert_eq!(of_value(&open, 0, Some("ab"), None), "ab?");
         assert_eq!(of_value(&open, 1, Some("b"), Some(Verdict::Slower)), "b");
         assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a†");
-        assert_eq!(of_value(&Outcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
-        assert_eq!(of_value(&Outcome::Alone(0), 0, None, None), "");
+        assert_eq!(of_value(&RankingOutcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
+        assert_eq!(of_value(&RankingOutcome::Alone(0), 0, None, None), "");
     }
 
     #[test]

@@ -11,10 +11,10 @@ use crate::show::{Change, counted};
 pub fn screen(runs: &[Summary], width: usize) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let width = width.max(WIDTH);
-    let labels: Vec<&str> = first.rows.iter().map(|row| row.workload.as_str()).collect();
+    let labels: Vec<&str> = first.cases.iter().map(|row| row.workload.as_str()).collect();
     let column = |target: usize| {
         let cell = |row: &Workload| (CellPart::Value(text(runs, row, target), String::new()), None);
-        Column::new(&first.targets[target].label(), first.rows.iter().map(cell).collect())
+        Column::new(&first.targets[target].label(), first.cases.iter().map(cell).collect())
     };
     let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
     let mut lines = Vec::new();
@@ -31,7 +31,7 @@ fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
         _ => cell.against.as_ref().map(|against| against.ratio),
     };
     let of_run = |run: &Summary| {
-        let same = run.rows.iter().find(|other| other.workload == row.workload)?;
+        let same = run.cases.iter().find(|other| other.workload == row.workload)?;
         value(same.cells.get(target)?)
     };
     let logs: Vec<f64> = runs.iter().filter_map(of_run).map(f64::ln).collect();

@@ -37,20 +37,20 @@ pub fn some_of(items: &[String], most: usize) -> String {
 }
 
 /// Lists rows for a line below the table, at most twelve of them.
-pub(crate) fn some_rows(rows: &[String]) -> String {
+pub(crate) fn some_cases(rows: &[String]) -> String {
     some_of(rows, 12)
 }
 
 /// Lists statements with their rows. A statement that more than two rows share is printed once: `xfs +13 % at 6
 /// workloads, such as create 4K files, durable; btrfs +5 % at append 4K`.
-pub(crate) fn told_of_rows(told: &[(String, String)]) -> String {
+pub(crate) fn describe_cases(told: &[(String, String)]) -> String {
     let alike = |what: &str| told.iter().filter(|(other, _)| other == what).count();
     let first = |at: usize, what: &str| !told[..at].iter().any(|(other, _)| other == what);
     let lines = told.iter().enumerate().filter_map(|(at, (what, row))| match alike(what) {
         count if count <= 2 => Some(format!("{what} at {row}")),
         count => first(at, what).then(|| format!("{what} at {count} workloads, such as {row}")),
     });
-    some_rows(&lines.collect::<Vec<_>>())
+    some_cases(&lines.collect::<Vec<_>>())
 }
 
 /// Formats a share as a percentage without needless digits: `3 %`, `2.5 %`.
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn facts_shared_by_many_rows_are_printed_once() {
         let told = |all: &[(&str, &str)]| {
-            told_of_rows(&all.iter().map(|(what, row)| ((*what).to_owned(), (*row).to_owned())).collect::<Vec<_>>())
+            describe_cases(&all.iter().map(|(what, row)| ((*what).to_owned(), (*row).to_owned())).collect::<Vec<_>>())
         };
         assert_eq!(
             told(&[("xfs +13 %", "a"), ("btrfs +5 %", "b"), ("xfs +13 %", "c")]),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::SetSummary;
-use fsb_stats::{Interval, Outcome, Unjudged, Verdict};
+use fsb_stats::{Interval, RankingOutcome, Unjudged, Verdict};
 
 use crate::compare::{Selection, rows};
 use crate::mark;
@@ -151,7 +151,7 @@ fn of_run<'a>(summary: &'a Summary) -> Vec<SummaryLine<'a>> {
     let targets = || summary.targets.iter().enumerate();
     let of_row = |row| targets().map(move |(place, target)| of_cell(summary, row, place, target));
     let left_out = |label: &'a String| summary.targets.iter().map(move |target| left_out(summary, label, target));
-    summary.rows.iter().flat_map(of_row).chain(summary.left_out.iter().flat_map(left_out)).collect()
+    summary.cases.iter().flat_map(of_row).chain(summary.left_out.iter().flat_map(left_out)).collect()
 }
 
 fn baseline(summary: &Summary) -> Option<&str> {
@@ -177,7 +177,7 @@ fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary)
         interval: None,
         against: None,
         letters: None,
-        outcome: outcome_name(&Outcome::Nothing),
+        outcome: outcome_name(&RankingOutcome::Nothing),
         leads: false,
         withheld: None,
         state: "left_out",
@@ -283,23 +283,23 @@ fn unjudged_name(unjudged: Unjudged) -> &'static str {
     }
 }
 
-fn leads(outcome: &Outcome, place: usize) -> bool {
+fn leads(outcome: &RankingOutcome, place: usize) -> bool {
     match outcome {
-        Outcome::Winner(winner) => *winner == place,
-        Outcome::Tie(places) | Outcome::Undecided(places) => places.contains(&place),
-        Outcome::NotJudged | Outcome::Alone(_) | Outcome::Nothing => false,
+        RankingOutcome::Winner(winner) => *winner == place,
+        RankingOutcome::Tie(places) | RankingOutcome::Undecided(places) => places.contains(&place),
+        RankingOutcome::NotJudged | RankingOutcome::Alone(_) | RankingOutcome::Nothing => false,
     }
 }
 
 /// The code of an outcome, as in JSON.
-fn outcome_name(outcome: &Outcome) -> &'static str {
+fn outcome_name(outcome: &RankingOutcome) -> &'static str {
     match outcome {
-        Outcome::Winner(_) => "winner",
-        Outcome::Tie(_) => "tie",
-        Outcome::Undecided(_) => "undecided",
-        Outcome::NotJudged => "not_judged",
-        Outcome::Alone(_) => "alone",
-        Outcome::Nothing => "nothing",
+        RankingOutcome::Winner(_) => "winner",
+        RankingOutcome::Tie(_) => "tie",
+        RankingOutcome::Undecided(_) => "undecided",
+        RankingOutcome::NotJudged => "not_judged",
+        RankingOutcome::Alone(_) => "alone",
+        RankingOutcome::Nothing => "nothing",
     }
 }
 

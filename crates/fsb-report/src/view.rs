@@ -6,7 +6,7 @@
 
 use fsb_model::Better;
 use fsb_stats::compare::Finding;
-use fsb_stats::{Interval, Outcome, Verdict};
+use fsb_stats::{Interval, RankingOutcome, Verdict};
 
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
@@ -103,7 +103,7 @@ pub(crate) struct Row<'a> {
     pub(crate) sentence: String,
     pub(crate) better: Better,
     /// The outcome of the row as a whole.
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: RankingOutcome,
     /// One cell per column.
     pub(crate) cells: Vec<CellView>,
     /// Whether it is a part of a total in another row. A screen shows it on demand.

@@ -73,7 +73,7 @@ fn a_browser_draws_every_chart_in_silence() {
     assert_eq!(console, Vec::<String>::new());
     assert_eq!(attribute(&document, "data-charts"), "25");
     assert_eq!(attribute(&document, "data-charts-drawn"), "25");
-    for (index, row) in summary.rows.iter().enumerate() {
+    for (index, row) in summary.cases.iter().enumerate() {
         let chart = between(&document, &format!("id=\"trials-{index}\""), "</figure>");
         let cells = row.cells.iter().filter_map(|cell| Some((cell, cell.estimate.as_ref()?)));
         let expected: usize = cells.map(|(cell, estimate)| cell.trials.len() + 1 + estimate.outliers.len()).sum();

@@ -11,7 +11,7 @@ pub enum Event<'a> {
     /// The testbed is being made.
     Opening(&'a Progress),
     /// The agent begins to make a target ready.
-    Visit {
+    Provisioning {
         /// 0 for warm-up.
         block: u32,
         /// The target's name.
@@ -67,7 +67,7 @@ pub enum Event<'a> {
         workload: &'a str,
     },
     /// A cell begins on all targets that are ready, in rounds.
-    Row {
+    Case {
         /// 0 for warm-up.
         block: u32,
         /// The cell.

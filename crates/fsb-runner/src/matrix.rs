@@ -10,7 +10,7 @@ use fsb_engine::{Profile, Renewal};
 use fsb_model::observed::Spent;
 use fsb_model::{Cell, Warning};
 
-use crate::schedule::planner::WholeCost;
+use crate::schedule::planner::SequentialCost;
 
 /// Parameters that differ within a matrix.
 const SIZES: [&str; 2] = ["file_size", "block_size"];
@@ -134,11 +134,11 @@ impl Spot {
 // the clock depends on the bytes of the file.
 
 /// A measured file of one work on one target: its costs by record.
-type ByRecord<'a> = BTreeMap<u64, &'a WholeCost>;
+type ByRecord<'a> = BTreeMap<u64, &'a SequentialCost>;
 
 /// Returns the costs of the cells that have none, for each target that has some of the same work. `costs` are those
 /// that warm-up measured, by cell.
-pub(crate) fn fill_costs(grid: &Grid, costs: &[&[WholeCost]]) -> Vec<(usize, WholeCost)> {
+pub(crate) fn fill_costs(grid: &Grid, costs: &[&[SequentialCost]]) -> Vec<(usize, SequentialCost)> {
     let known = |cell: usize, target: usize| {
         costs[cell].iter().rfind(|cost| cost.target == target && cost.seconds > 0.0 && cost.operations > 0)
     };
@@ -159,7 +159,7 @@ pub(crate) fn fill_costs(grid: &Grid, costs: &[&[WholeCost]]) -> Vec<(usize, Who
     filled
 }
 
-fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<WholeCost> {
+fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Option<SequentialCost> {
     let below = visited.range(..=spot.file).next_back().or_else(|| visited.iter().next())?;
     let above = visited.range(spot.file..).next().or_else(|| visited.iter().next_back())?;
     let place = log_place(spot.file, *below.0, *above.0);
@@ -170,9 +170,9 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
     let seconds = each * operations;
     let (low, high) = (below.1.values().next()?, above.1.values().next()?);
     let place = linear_place(spot.file, *below.0, *above.0);
-    let mix = |of: fn(&WholeCost) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
+    let mix = |of: fn(&SequentialCost) -> f64| (of(low) * (1.0 - place) + of(high) * place).max(0.0);
     let around = mix(|cost| (cost.spent.measure / cost.seconds).max(1.0));
-    Some(WholeCost {
+    Some(SequentialCost {
         target,
         operations: operations as u64,
         seconds,
@@ -189,7 +189,7 @@ fn cost(spot: &Spot, target: usize, visited: &BTreeMap<u64, ByRecord<'_>>) -> Op
 
 /// Returns the logarithm of the seconds of one operation on this record, in one measured file.
 fn ln_seconds(records: &ByRecord<'_>, record: u64) -> Option<f64> {
-    let of = |(size, cost): (&u64, &&WholeCost)| (ln(*size), (cost.seconds / cost.operations as f64).ln());
+    let of = |(size, cost): (&u64, &&SequentialCost)| (ln(*size), (cost.seconds / cost.operations as f64).ln());
     let points: Vec<(f64, f64)> = records.iter().map(of).collect();
     let x = ln(record);
     // The pair around it, or the outermost one.
@@ -358,9 +358,16 @@ mod tests {
         (Grid::from_cells(cells.iter().enumerate().map(|(index, (cell, profile))| (index, cell, profile))), records)
     }
 
-    fn cost_of(each: f64) -> WholeCost {
+    fn cost_of(each: f64) -> SequentialCost {
         let spent = Spent { prepare: 0.1, settle: 0.0, measure: 0.2, cleanup: 0.0 };
-        WholeCost { target: 0, operations: 1000, seconds: each * 1000.0, spent, journal_turns: None, between: false }
+        SequentialCost {
+            target: 0,
+            operations: 1000,
+            seconds: each * 1000.0,
+            spent,
+            journal_turns: None,
+            between: false,
+        }
     }
 
     proptest! {
@@ -375,8 +382,8 @@ mod tests {
                 true => Vec::new(),
                 false => vec![cost_of(time(*record))],
             };
-            let seen: Vec<Vec<WholeCost>> = records.iter().enumerate().map(seen).collect();
-            let seen: Vec<&[WholeCost]> = seen.iter().map(Vec::as_slice).collect();
+            let seen: Vec<Vec<SequentialCost>> = records.iter().enumerate().map(seen).collect();
+            let seen: Vec<&[SequentialCost]> = seen.iter().map(Vec::as_slice).collect();
             let filled = fill_costs(&grid, &seen);
             prop_assert_eq!(filled.len(), unvisited.len());
             for (cell, cost) in filled {

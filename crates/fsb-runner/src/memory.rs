@@ -25,7 +25,7 @@ pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) ->
         work.cells.iter().map(of_cell).max().unwrap_or(0)
     };
     let cache = match placement {
-        Some(Placement::SideBySide { part_bytes, .. }) => files(*part_bytes, true) * plan.at_once() as u64,
+        Some(Placement::SideBySide { slice_bytes, .. }) => files(*slice_bytes, true) * plan.at_once() as u64,
         _ => files(plan.size.0, false),
     };
     images + cache + MARGIN

@@ -15,7 +15,7 @@ pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> Blo
         shuffle(&mut names, &mut generator);
         names
     };
-    BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), parts: Vec::new() }
+    BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), slices: Vec::new() }
 }
 
 /// The generator of a block.
@@ -58,13 +58,13 @@ pub fn rounds(seed: u64, block: u32, slots: u32, lead_in: bool, rounds: u32) -> 
     orders
 }
 
-/// Returns the slice of each target, in the order of `targets`. From block 1 on, each rotation of `parts` blocks is a
+/// Returns the slice of each target, in the order of `targets`. From block 1 on, each rotation of `slices` blocks is a
 /// random Latin square. In a rotation every target is on every slice once. The targets on neighbouring slices change from
 /// rotation to rotation.
-pub fn parts(seed: u64, block: u32, all: &[String], targets: &[String], parts: u32) -> Vec<u32> {
-    let parts = parts.max(1);
+pub fn slices(seed: u64, block: u32, all: &[String], targets: &[String], slices: u32) -> Vec<u32> {
+    let slices = slices.max(1);
     let (rotation, row) = match block.checked_sub(1) {
-        Some(measured) => (measured / parts + 1, measured % parts),
+        Some(measured) => (measured / slices + 1, measured % slices),
         None => (0, 0),
     };
     // Its complement is the seed of another stream than that of the orders.
@@ -74,12 +74,12 @@ pub fn parts(seed: u64, block: u32, all: &[String], targets: &[String], parts: u
         shuffle(&mut numbers, &mut generator);
         numbers
     };
-    let [rows, columns, slices] = [(); 3].map(|()| permutation(parts));
-    let part = |name: &String| {
-        let column = all.iter().position(|known| known == name).unwrap_or(0) % parts as usize;
-        slices[((columns[column] + rows[row as usize]) % parts) as usize]
+    let [rows, columns, symbols] = [(); 3].map(|()| permutation(slices));
+    let slice = |name: &String| {
+        let column = all.iter().position(|known| known == name).unwrap_or(0) % slices as usize;
+        symbols[((columns[column] + rows[row as usize]) % slices) as usize]
     };
-    targets.iter().map(part).collect()
+    targets.iter().map(slice).collect()
 }
 
 #[cfg(test)]
@@ -109,16 +109,16 @@ mod tests {
         }
 
         #[test]
-        fn whole_rotations_put_every_target_on_every_part_equally_often(seed: u64, count in 1u32..7, first in 0u32..9) {
+        fn whole_rotations_put_every_target_on_every_slice_equally_often(seed: u64, count in 1u32..7, first in 0u32..9) {
             let all = names(count as usize);
             let mut seen = std::collections::BTreeMap::new();
             for block in first * count + 1..=(first + 2) * count {
-                let here = parts(seed, block, &all, &all, count);
+                let here = slices(seed, block, &all, &all, count);
                 let mut different = here.clone();
                 different.sort_unstable();
                 prop_assert_eq!(different, (0..count).collect::<Vec<_>>());
-                for (name, part) in all.iter().zip(here) {
-                    *seen.entry((name.clone(), part)).or_insert(0) += 1;
+                for (name, slice) in all.iter().zip(here) {
+                    *seen.entry((name.clone(), slice)).or_insert(0) += 1;
                 }
             }
             prop_assert!(seen.len() as u32 == count * count && seen.values().all(|times| *times == 2));
@@ -129,7 +129,7 @@ mod tests {
     fn either_of_two_targets_follows_the_other_on_the_disk_equally_often() {
         let all = names(3);
         let follows = |block: &u32| {
-            let here = parts(7, *block, &all, &all, 3);
+            let here = slices(7, *block, &all, &all, 3);
             here[1] == (here[0] + 1) % 3
         };
         let count = (1..=600).filter(follows).count();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_engine::{ParamError, Profile, Sizing, Unit, workload};
+use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
 use fsb_model::{CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
@@ -81,8 +81,8 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
 }
 
 impl CellUnit {
-    fn parse(name: &str, unit: Unit, sizing: &Sizing) -> Result<CellUnit, ParamError> {
-        let Unit { params, own_files, only_warmed, operations } = unit;
+    fn parse(name: &str, unit: WorkUnit, sizing: &Sizing) -> Result<CellUnit, ParamError> {
+        let WorkUnit { params, own_files, only_warmed, operations } = unit;
         let workload = WorkloadSpec::new(name, params);
         let Profile { space, inodes, .. } = workload::parse(&workload, sizing)?.profile();
         Ok(CellUnit { workload, own_files, only_warmed, operations, space, inodes })
@@ -135,15 +135,15 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
     }
     let setup = setup_of(plan, &BTreeMap::new(), 1);
     let at_once = plan.at_once() as u32;
-    match fsb_testbed::side_by_side(&setup).map(|parts| parts.min(at_once)) {
-        Ok(parts) if parts > 1 => {
+    match fsb_testbed::side_by_side(&setup).map(|slices| slices.min(at_once)) {
+        Ok(slices) if slices > 1 => {
             // A slice of a large device is at most as large as a slice of an image would be. A small device has smaller
             // slices.
-            let image = fsb_testbed::part_bytes(plan.size.0, parts);
-            let part_bytes = fsb_testbed::part_size(&setup, parts).map_or(image, |device| device.min(image));
-            Placement::SideBySide { parts, part_bytes }
+            let image = fsb_testbed::slice_bytes(plan.size.0, slices);
+            let slice_bytes = fsb_testbed::slice_size(&setup, slices).map_or(image, |device| device.min(image));
+            Placement::SideBySide { slices, slice_bytes }
         }
-        Ok(parts) => Placement::SideBySide { parts, part_bytes: plan.size.0 },
+        Ok(slices) => Placement::SideBySide { slices, slice_bytes: plan.size.0 },
         Err(reason) => Placement::InTurn { reason },
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
 /// Returns the base of relative file sizes in a run.
 pub(crate) fn sizing(record: &RunRecord, cpus: u32) -> Sizing {
     let size = match record.placement {
-        Some(Placement::SideBySide { part_bytes, .. }) => part_bytes,
+        Some(Placement::SideBySide { slice_bytes, .. }) => slice_bytes,
         _ => record.plan.size.0,
     };
     Sizing { size, cpus }
@@ -163,17 +163,17 @@ pub(crate) fn in_rounds(record: &RunRecord, cell: &Cell) -> bool {
         // This was decided before the run was interrupted.
         return record.rounds.contains_key(&cell.label);
     }
-    let visits = record.plan.sample_time_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
-    matches!(record.placement, Some(Placement::SideBySide { .. })) && !visits
+    let sequential = record.plan.sample_time_of(&cell.workload).is_some_and(|seconds| seconds >= LONGEST);
+    matches!(record.placement, Some(Placement::SideBySide { .. })) && !sequential
 }
 
 /// Returns the number of slices of each medium of a run; 1 if the medium is not divided.
-pub(crate) fn parts(record: &RunRecord) -> u32 {
-    record.placement.as_ref().and_then(Placement::divided).map_or(1, |(parts, _)| parts)
+pub(crate) fn slices(record: &RunRecord) -> u32 {
+    record.placement.as_ref().and_then(Placement::divided).map_or(1, |(slices, _)| slices)
 }
 
 /// Returns the setup for a plan with known devices, whose media are divided into `parts` slices.
-pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts: u32) -> Setup {
+pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, slices: u32) -> Setup {
     /// Share of a budget for preparing the machine.
     const PREPARING: f64 = 0.2;
     Setup {
@@ -193,6 +193,6 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, parts
         oldest_kernel: None,
         large_disk: Default::default(),
         fault: None,
-        parts,
+        slices,
     }
 }

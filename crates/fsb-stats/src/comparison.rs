@@ -138,7 +138,7 @@ impl Difference {
         n: usize,
         residuals: Residuals,
     ) -> Difference {
-        let method = Method::PairedOnParts;
+        let method = Method::PairedOnSlices;
         Difference { mean, error, degrees, n, method, variance, residuals, unjudged: None, power: None }
     }
 

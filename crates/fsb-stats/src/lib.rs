@@ -9,7 +9,7 @@
 //!   [`Resolution`]: the largest possible difference in a case without a winner; [`hold_over_page`]: all cases
 //!   together.
 //! * [`Between`], [`Power`], [`Unjudged`]: comparisons between runs, with one mean per run as a value.
-//! * [`RowState`]: whether a case needs more blocks, at a planned interim analysis.
+//! * [`CaseState`]: whether a case needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: analyses of the rounds within blocks.
 //! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is shown.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
@@ -50,8 +50,8 @@ pub use description::{Description, describe, quantile, ratio_of_means, t_interva
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use knee::{Knee, knee};
 pub use page::{Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall};
-pub use planning::{RowState, blocks_to_scale, warm_up_length};
-pub use ranking::{Outcome, Pair, Ranking, Resolution};
+pub use planning::{CaseState, blocks_to_scale, warm_up_length};
+pub use ranking::{Pair, Ranking, RankingOutcome, Resolution};
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use sample::{AnalysisError, BlockValue, Method};
 pub use terms::{Between, BetweenSource, Power, Unjudged};

@@ -24,7 +24,7 @@ const ROUNDING: f64 = 1e-12;
 
 /// A value with its row of the design: one column per target, then one per slice, each without its mean over the block.
 struct Observation {
-    part: usize,
+    slice: usize,
     log: f64,
     /// As in [`BlockValue::within`](crate::BlockValue::within).
     within: Option<f64>,
@@ -50,26 +50,26 @@ impl Model {
     /// Fits the samples that share the blocks with this index ([`Sample::shares_blocks`]) and took turns on slices of
     /// one medium. Returns `None` if there are no such samples.
     pub(crate) fn from_samples(samples: &[Sample], shared: usize) -> Result<Option<Model>, AnalysisError> {
-        let mut parts: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut slices: BTreeMap<u32, usize> = BTreeMap::new();
         let mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>> = BTreeMap::new();
         for (target, sample) in samples.iter().enumerate() {
-            if sample.shares_blocks != Some(shared) || !sample.has_parts() {
+            if sample.shares_blocks != Some(shared) || !sample.has_slices() {
                 continue;
             }
             let logs = by_block(&sample.values)?;
             for value in &sample.values {
-                let next = parts.len();
-                let part = *parts.entry(value.part.unwrap_or_default()).or_insert(next);
+                let next = slices.len();
+                let slice = *slices.entry(value.slice.unwrap_or_default()).or_insert(next);
                 let observation =
-                    Observation { part, log: logs[&value.block], within: value.within, centred: Vec::new() };
+                    Observation { slice, log: logs[&value.block], within: value.within, centred: Vec::new() };
                 blocks.entry(value.block).or_default().insert(target, observation);
             }
         }
-        Ok((!blocks.is_empty()).then(|| Model::fit(blocks, samples.len(), parts.len())))
+        Ok((!blocks.is_empty()).then(|| Model::fit(blocks, samples.len(), slices.len())))
     }
 
-    fn fit(mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>>, targets: usize, parts: usize) -> Model {
-        let columns = targets + parts;
+    fn fit(mut blocks: BTreeMap<u32, BTreeMap<usize, Observation>>, targets: usize, slices: usize) -> Model {
+        let columns = targets + slices;
         let mut shares = vec![Matrix::zero(columns); targets];
         let mut right = vec![0.0; columns];
         for block in blocks.values_mut() {
@@ -77,12 +77,12 @@ impl Model {
             let mut mean = vec![0.0; columns];
             for (target, observation) in block.iter() {
                 mean[*target] += 1.0 / size;
-                mean[targets + observation.part] += 1.0 / size;
+                mean[targets + observation.slice] += 1.0 / size;
             }
             for (target, observation) in block.iter_mut() {
                 observation.centred = mean.iter().map(|mean| -mean).collect();
                 observation.centred[*target] += 1.0;
-                observation.centred[targets + observation.part] += 1.0;
+                observation.centred[targets + observation.slice] += 1.0;
                 shares[*target].add_square(&observation.centred);
                 right.iter_mut().zip(&observation.centred).for_each(|(sum, x)| *sum += x * observation.log);
             }
@@ -117,8 +117,8 @@ impl Model {
             let mut design = vec![0.0; columns];
             design[candidate] += 1.0;
             design[baseline] -= 1.0;
-            design[self.targets + c.part] += 1.0;
-            design[self.targets + b.part] -= 1.0;
+            design[self.targets + c.slice] += 1.0;
+            design[self.targets + b.slice] -= 1.0;
             let weights = self.inverse.times(&design);
             fitted[0] -= dot(&weights, &b.centred);
             fitted[1] += dot(&weights, &c.centred);
@@ -251,8 +251,8 @@ mod tests {
     use crate::sample::BlockValue;
     use crate::sequential::Analysis;
 
-    fn on_part(block: u32, value: f64, part: u32) -> BlockValue {
-        BlockValue { part: Some(part), ..BlockValue::new(block, value) }
+    fn on_slice(block: u32, value: f64, slice: u32) -> BlockValue {
+        BlockValue { slice: Some(slice), ..BlockValue::new(block, value) }
     }
 
     fn normal(random: &mut Pcg64) -> f64 {
@@ -271,7 +271,7 @@ mod tests {
     struct Run<'a> {
         targets: u32,
         blocks: u32,
-        part_effect: f64,
+        slice_effect: f64,
         /// By target.
         scatter: &'a [f64],
         missing: &'a [(u32, u32)],
@@ -281,14 +281,15 @@ mod tests {
         /// Equal targets; blocks differ by far more than all else.
         fn drawn(&self, random: &mut Pcg64) -> Vec<Sample> {
             let lucks: Vec<f64> = (0..self.blocks).map(|_| 0.5 * normal(random)).collect();
-            let effect = |part: u32| self.part_effect * (2.0 * f64::from(part) / f64::from(self.targets - 1) - 1.0);
+            let effect = |slice: u32| self.slice_effect * (2.0 * f64::from(slice) / f64::from(self.targets - 1) - 1.0);
             let mut values = vec![Vec::new(); self.targets as usize];
             for block in 1..=self.blocks {
                 for target in 0..self.targets {
-                    let part = (target + block) % self.targets;
-                    let log = lucks[block as usize - 1] + effect(part) + self.scatter[target as usize] * normal(random);
+                    let slice = (target + block) % self.targets;
+                    let log =
+                        lucks[block as usize - 1] + effect(slice) + self.scatter[target as usize] * normal(random);
                     if !self.missing.contains(&(block, target)) {
-                        values[target as usize].push(on_part(block, libm::exp(log), part));
+                        values[target as usize].push(on_slice(block, libm::exp(log), slice));
                     }
                 }
             }
@@ -311,19 +312,19 @@ mod tests {
     }
 
     #[test]
-    fn intervals_hold_the_truth_with_parts_and_without() {
+    fn intervals_hold_the_truth_with_slices_and_without() {
         let noisy_last = [1.0, 1.0, 1.0, 5.0];
         for (targets, blocks) in [(2, 6), (3, 6), (3, 7), (3, 12), (4, 8)] {
-            for part_effect in if blocks == 6 { &[0.0, 0.05][..] } else { &[0.05] } {
-                let part_effect = *part_effect;
+            for slice_effect in if blocks == 6 { &[0.0, 0.05][..] } else { &[0.05] } {
+                let slice_effect = *slice_effect;
                 for missing in [&[][..], &[(2, 1), (5, 0)][..]] {
                     for unequal in [false, true] {
                         let scatter: Vec<f64> = (0..targets as usize)
                             .map(|target| if unequal { 0.02 * noisy_last[target + 4 - targets as usize] } else { 0.02 })
                             .collect();
-                        let coverage = Run { targets, blocks, part_effect, scatter: &scatter, missing }.coverage();
+                        let coverage = Run { targets, blocks, slice_effect, scatter: &scatter, missing }.coverage();
                         // 95 %, and three standard errors of the simulation: where the interval is exact it lies on either side.
-                        assert!(coverage > 0.940, "{targets} {blocks} {part_effect} {missing:?} {unequal}: {coverage}");
+                        assert!(coverage > 0.940, "{targets} {blocks} {slice_effect} {missing:?} {unequal}: {coverage}");
                     }
                 }
             }
@@ -332,14 +333,17 @@ mod tests {
 
     #[test]
     fn differences_between_slices_widen_no_interval() {
-        let width = |part_effect: f64| {
-            let run = Run { targets: 3, blocks: 9, part_effect, scatter: &[0.01; 3], missing: &[] };
+        let width = |slice_effect: f64| {
+            let run = Run { targets: 3, blocks: 9, slice_effect, scatter: &[0.01; 3], missing: &[] };
             let model = Model::from_samples(&run.drawn(&mut Pcg64::seed_from_u64(3)), 0).unwrap().unwrap();
             let comparison = compared(&model, 0, 2).unwrap();
             (comparison.ratio, comparison.interval.unwrap().relative_half_width())
         };
-        let ((ratio, plain), (other, with_parts)) = (width(0.0), width(0.2));
-        assert!((ratio / other - 1.0).abs() < 1e-12 && (plain / with_parts - 1.0).abs() < 1e-9, "{plain} {with_parts}");
+        let ((ratio, plain), (other, with_slices)) = (width(0.0), width(0.2));
+        assert!(
+            (ratio / other - 1.0).abs() < 1e-12 && (plain / with_slices - 1.0).abs() < 1e-9,
+            "{plain} {with_slices}"
+        );
     }
 
     #[test]
@@ -350,7 +354,7 @@ mod tests {
             for value in case["values"].as_array().unwrap() {
                 let whole = |place: usize| value[place].as_u64().unwrap() as u32;
                 let rate = value[3].as_f64().unwrap();
-                values[whole(1) as usize].push(on_part(whole(0), rate, whole(2)));
+                values[whole(1) as usize].push(on_slice(whole(0), rate, whole(2)));
             }
             let model = Model::from_samples(&samples(values), 0).unwrap().unwrap();
             for pair in case["pairs"].as_array().unwrap() {
@@ -367,8 +371,8 @@ mod tests {
     }
 
     #[test]
-    fn targets_that_never_exchange_parts_tell_no_difference() {
-        let fixed = |part: u32| (1..=8).map(|block| on_part(block, f64::from(block), part)).collect();
+    fn targets_that_never_exchange_slices_tell_no_difference() {
+        let fixed = |slice: u32| (1..=8).map(|block| on_slice(block, f64::from(block), slice)).collect();
         let model = Model::from_samples(&samples(vec![fixed(0), fixed(1)]), 0).unwrap().unwrap();
         let found = compared(&model, 0, 1).unwrap();
         assert_eq!((found.interval, found.p_value, found.n), (None, None, 8));
@@ -378,10 +382,11 @@ mod tests {
     fn equal_values_stay_exact() {
         let values = |factor: f64| {
             let value = |block: u32| factor * if block.is_multiple_of(2) { 1e8 } else { 3e8 };
-            (1..=9).map(|block| on_part(block, value(block), block % 3)).collect::<Vec<_>>()
+            (1..=9).map(|block| on_slice(block, value(block), block % 3)).collect::<Vec<_>>()
         };
-        let shifted =
-            |by: u32| values(1.0).into_iter().map(|v| BlockValue { part: v.part.map(|p| (p + by) % 3), ..v }).collect();
+        let shifted = |by: u32| {
+            values(1.0).into_iter().map(|v| BlockValue { slice: v.slice.map(|p| (p + by) % 3), ..v }).collect()
+        };
         let model = Model::from_samples(&samples(vec![values(1.0), shifted(1), shifted(2)]), 0).unwrap().unwrap();
         for (baseline, candidate) in [(0, 1), (0, 2), (1, 2)] {
             let found = compared(&model, baseline, candidate).unwrap();

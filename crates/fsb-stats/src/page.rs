@@ -117,7 +117,7 @@ pub(crate) fn is_borne_out(pair: &Pair, of: usize) -> bool {
 /// Returns the level of the page of a pair.
 fn alpha(pair: &Pair) -> f64 {
     match pair.comparison.method {
-        Method::Paired | Method::PairedOnParts => ALPHA_OF_BLOCKS,
+        Method::Paired | Method::PairedOnSlices => ALPHA_OF_BLOCKS,
         Method::PairedRuns | Method::Welch => 1.0 - LEVEL,
     }
 }
@@ -293,7 +293,7 @@ mod tests {
     use fsb_model::Better;
 
     use super::*;
-    use crate::ranking::Outcome;
+    use crate::ranking::RankingOutcome;
     use crate::sample::BlockValue;
     use crate::verdict::Verdict;
 
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(verdicts(1).0, Verdict::ProbablyFaster);
         let (there, back, outcome) = verdicts(12);
         assert_eq!((there, back), (Verdict::PerhapsFaster, Verdict::PerhapsSlower));
-        assert_eq!(outcome, Outcome::Undecided(vec![1, 0]));
+        assert_eq!(outcome, RankingOutcome::Undecided(vec![1, 0]));
         assert_eq!(row(1.05).pairs[0].comparison.interval.map(|interval| interval.lo > 1.0), Some(true));
     }
 

@@ -14,7 +14,7 @@ use crate::{FEWEST_JUDGED, LEVEL};
 
 /// The state of a case at an interim analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RowState {
+pub struct CaseState {
     /// Whether every pair is faster, slower or equivalent. More blocks would change numbers, but neither outcome nor
     /// letters.
     pub decided: bool,
@@ -34,7 +34,7 @@ impl Ranking {
     /// Returns the state of the case on a page that has `pairs_on_page` pairs in all its cases. `precision` is the
     /// requested half-width. A difference must be confirmed whatever the other cases show, so that a case that ends as
     /// decided stays decided. The first target with values is the baseline.
-    pub fn state(&self, precision: Option<f64>, pairs_on_page: usize) -> Result<RowState, AnalysisError> {
+    pub fn state(&self, precision: Option<f64>, pairs_on_page: usize) -> Result<CaseState, AnalysisError> {
         let samples = self.samples();
         let present = samples.iter().filter(|sample| !sample.values.is_empty()).count();
         let pairs = &self.pairs;
@@ -63,7 +63,7 @@ impl Ranking {
             Some(asked) => half_width.is_some_and(|half_width| half_width <= asked),
             None => decided && half_width.is_some_and(|half_width| half_width <= NARROW * self.theta()),
         };
-        Ok(RowState { decided, half_width, enough })
+        Ok(CaseState { decided, half_width, enough })
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
         (1..=blocks).map(|b| BlockValue::new(b, center * libm::exp(spread * wave(b)))).collect()
     }
 
-    fn state(samples: &[Vec<BlockValue>], precision: Option<f64>) -> RowState {
+    fn state(samples: &[Vec<BlockValue>], precision: Option<f64>) -> CaseState {
         let analyses = Analyses { after: vec![6, 9, 12], last_block: 6, ended_by_results: true };
         Ranking::of_run(samples, &analyses, Better::Higher, 0.03).unwrap().state(precision, 0).unwrap()
     }
@@ -173,7 +173,10 @@ mod tests {
     fn without_intervals_widths_have_no_end() {
         assert_eq!(state(&[Vec::new(), Vec::new()], Some(0.1)).half_width, None);
         let few = [target(100.0, 0.01, 3, 0), target(150.0, 0.01, 3, 1)];
-        assert_eq!(state(&few, Some(0.1)), RowState { decided: false, half_width: Some(f64::INFINITY), enough: false });
+        assert_eq!(
+            state(&few, Some(0.1)),
+            CaseState { decided: false, half_width: Some(f64::INFINITY), enough: false }
+        );
     }
 
     #[test]

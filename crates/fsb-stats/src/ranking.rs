@@ -34,7 +34,7 @@ pub struct Pair {
     /// The p-value of a ratio of no more than θ, either way, at all analyses together; absent without an interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_theta: Option<f64>,
-    /// The p-value of equality after the adjustment over the pairs of all rows, once [`hold_over_page`](crate::hold_over_page)
+    /// The p-value of equality after the adjustment over the pairs of all cases, once [`hold_over_page`](crate::hold_over_page)
     /// has seen them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p: Option<f64>,
@@ -50,7 +50,7 @@ pub struct Pair {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RankingOutcome {
     /// This one is faster than every other, by more than the smallest ratio that matters.
     Winner(usize),
     /// No target is faster than these by more than that, and they are equivalent to each other.
@@ -74,7 +74,7 @@ pub struct Ranking {
     /// Letters by target, `a` for the best; absent where the target has no values or nothing could be judged.
     pub letters: Vec<Option<String>>,
     /// The outcome of the case.
-    pub outcome: Outcome,
+    pub outcome: RankingOutcome,
     /// By target: its mean logarithm, smaller is better. `None` if it has no values.
     #[serde(skip)]
     pub(crate) merits: Vec<Option<f64>>,
@@ -139,7 +139,7 @@ impl Ranking {
         let fits = fit_all(samples, terms)?;
         let merits = samples.iter().map(|sample| merit(sample, better)).collect::<Result<_, AnalysisError>>()?;
         let basis = Basis { samples: samples.to_vec(), fits, better, theta };
-        let mut ranking = Ranking { merits, basis: Some(basis), ..Ranking::without_pairs(0, Outcome::Nothing) };
+        let mut ranking = Ranking { merits, basis: Some(basis), ..Ranking::without_pairs(0, RankingOutcome::Nothing) };
         ranking.judge(&|fit| fit.difference.clone());
         ranking.conclude();
         Ok(ranking)
@@ -216,7 +216,7 @@ impl Ranking {
     }
 
     /// Returns a ranking of this number of targets without any comparison.
-    pub fn without_pairs(targets: usize, outcome: Outcome) -> Ranking {
+    pub fn without_pairs(targets: usize, outcome: RankingOutcome) -> Ranking {
         Ranking {
             pairs: Vec::new(),
             letters: vec![None; targets],
@@ -249,7 +249,7 @@ impl Ranking {
             (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
         }
         self.letters.fill(None);
-        (self.outcome, self.basis) = (Outcome::NotJudged, None);
+        (self.outcome, self.basis) = (RankingOutcome::NotJudged, None);
     }
 
     /// Derives letters and outcome from the verdicts on the pairs.
@@ -258,7 +258,7 @@ impl Ranking {
         let contest: Vec<usize> = order.iter().copied().filter(|target| self.may_win(*target)).collect();
         self.outcome = self.find_outcome(&contest);
         self.letters = vec![None; self.merits.len()];
-        if self.outcome != Outcome::NotJudged
+        if self.outcome != RankingOutcome::NotJudged
             && self.pairs.iter().any(|pair| pair.comparison.verdict != Verdict::NotJudged)
         {
             let places: Vec<usize> = (0..order.len()).collect();
@@ -303,12 +303,12 @@ impl Ranking {
         among.iter().filter(|other| self.verdict(target, **other) == Verdict::Faster).count()
     }
 
-    fn find_outcome(&self, order: &[usize]) -> Outcome {
+    fn find_outcome(&self, order: &[usize]) -> RankingOutcome {
         let (Some(best), others) = (order.first().copied(), order.len().saturating_sub(1)) else {
-            return Outcome::Nothing;
+            return RankingOutcome::Nothing;
         };
         if others == 0 {
-            return Outcome::Alone(best);
+            return RankingOutcome::Alone(best);
         }
         let of_contest = |pair: &&Pair| order.contains(&pair.baseline) && order.contains(&pair.candidate);
         let contest = || self.pairs.iter().filter(of_contest).map(|pair| &pair.comparison);
@@ -316,17 +316,17 @@ impl Ranking {
         if contest().all(|comparison| comparison.verdict == Verdict::NotJudged)
             || contest().any(|comparison| comparison.unjudged.is_some())
         {
-            return Outcome::NotJudged;
+            return RankingOutcome::NotJudged;
         }
         if order[1..].iter().all(|other| self.verdict(*other, best) == Verdict::Faster) {
-            return Outcome::Winner(best);
+            return RankingOutcome::Winner(best);
         }
         let top: Vec<usize> = order.iter().copied().filter(|target| self.beaten_by(*target, order) == 0).collect();
         let equivalent = |a: usize, b: usize| a == b || self.verdict(a, b) == Verdict::Equivalent;
         if top.len() > 1 && top.iter().all(|a| top.iter().all(|b| equivalent(*a, *b))) {
-            return Outcome::Tie(top);
+            return RankingOutcome::Tie(top);
         }
-        Outcome::Undecided(self.contenders(order, top))
+        RankingOutcome::Undecided(self.contenders(order, top))
     }
 
     /// Returns targets that may be the fastest: the unbeaten; if there is only one, also those it does not beat; if
@@ -363,7 +363,7 @@ fn fit_all(samples: &[Sample], terms: &dyn Fn(usize, usize) -> Terms) -> Result<
             let (b, c): (&Sample, &Sample) = (&samples[baseline], &samples[candidate]);
             let run = b.shares_blocks.filter(|_| b.is_compared_by_block(c));
             let difference = match run.and_then(|shared| models.get(&shared)) {
-                Some(model) if b.has_parts() && c.has_parts() => model.difference(baseline, candidate),
+                Some(model) if b.has_slices() && c.has_slices() => model.difference(baseline, candidate),
                 _ => b.difference(c, &terms(baseline, candidate))?,
             };
             let Some(difference) = difference else { continue };
@@ -389,8 +389,8 @@ fn last_block(samples: &[Sample], shared: usize) -> u32 {
 /// module `model` explains.
 fn lost(samples: &[Sample], shared: usize) -> u32 {
     let sharing = samples.iter().filter(|sample| sample.shares_blocks == Some(shared));
-    let parts: BTreeSet<u32> = sharing.flat_map(|sample| &sample.values).filter_map(|value| value.part).collect();
-    1 + (parts.len() as u32).saturating_sub(1).min(2)
+    let slices: BTreeSet<u32> = sharing.flat_map(|sample| &sample.values).filter_map(|value| value.slice).collect();
+    1 + (slices.len() as u32).saturating_sub(1).min(2)
 }
 
 fn judged_p_value((place, pair): (usize, &Pair)) -> Option<(usize, f64)> {
@@ -506,10 +506,10 @@ impl Ranking {
     /// or none is judged.
     pub fn resolution(&self) -> Option<Resolution> {
         match &self.outcome {
-            Outcome::Tie(tied) => {
+            RankingOutcome::Tie(tied) => {
                 self.intervals(tied).map(possible_change).reduce(f64::max).map(Resolution::EqualWithin)
             }
-            Outcome::Undecided(open) => {
+            RankingOutcome::Undecided(open) => {
                 // The change of a pair that was not compared is unknown.
                 let is_whole = self.intervals(open).count() == open.len() * open.len().saturating_sub(1) / 2;
                 let change = self.intervals(open).map(possible_change).reduce(f64::max).filter(|_| is_whole)?;
@@ -572,9 +572,9 @@ mod tests {
     fn the_fastest_wins_and_has_the_letter_a() {
         let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
         let ranking = rank(&samples);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Winner(1), vec!["b", "a", "c"]));
+        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(1), vec!["b", "a", "c"]));
         let times = Ranking::from_samples(&samples, Better::Lower, 0.03).unwrap();
-        assert_eq!((times.outcome.clone(), shown(&times)), (Outcome::Winner(2), vec!["b", "c", "a"]));
+        assert_eq!((times.outcome.clone(), shown(&times)), (RankingOutcome::Winner(2), vec!["b", "c", "a"]));
         assert_eq!(times.verdict(0, 1), Verdict::Slower);
         assert_eq!(times.verdict(1, 0), Verdict::Faster);
     }
@@ -582,33 +582,36 @@ mod tests {
     #[test]
     fn equals_at_the_top_tie() {
         let ranking = rank(&[around(100.0, 0.005, 0), around(100.5, 0.005, 2), around(90.0, 0.005, 6)]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Tie(vec![1, 0]), vec!["a", "a", "b"]));
+        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Tie(vec![1, 0]), vec!["a", "a", "b"]));
     }
 
     #[test]
     fn overlapping_intervals_are_undecided() {
         let ranking = rank(&[around(100.0, 0.2, 0), around(103.0, 0.2, 2), around(50.0, 0.01, 6)]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Undecided(vec![1, 0]), vec!["a", "a", "b"]));
+        assert_eq!(
+            (ranking.outcome.clone(), shown(&ranking)),
+            (RankingOutcome::Undecided(vec![1, 0]), vec!["a", "a", "b"])
+        );
     }
 
     #[test]
     fn missing_targets_are_left_out_of_the_contest() {
         let ranking = rank(&[around(100.0, 0.01, 0), vec![], around(70.0, 0.01, 6)]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Winner(0), vec!["a", "-", "b"]));
+        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(0), vec!["a", "-", "b"]));
         assert_eq!(ranking.pairs[0].comparison.level, LEVEL, "one pair needs no adjustment");
-        assert_eq!(rank(&[vec![], around(1.0, 0.1, 0)]).outcome, Outcome::Alone(1));
-        assert_eq!(rank(&[vec![], vec![]]).outcome, Outcome::Nothing);
-        assert_eq!(rank(&[]).outcome, Outcome::Nothing);
+        assert_eq!(rank(&[vec![], around(1.0, 0.1, 0)]).outcome, RankingOutcome::Alone(1));
+        assert_eq!(rank(&[vec![], vec![]]).outcome, RankingOutcome::Nothing);
+        assert_eq!(rank(&[]).outcome, RankingOutcome::Nothing);
     }
 
     #[test]
     fn few_blocks_are_not_judged_and_may_still_win_later() {
         let few = |values: &[f64]| blocks(values);
         let ranking = rank(&[few(&[1.0, 1.1, 1.2]), few(&[9.0, 9.1, 9.2])]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::NotJudged, vec!["-", "-"]));
+        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::NotJudged, vec!["-", "-"]));
         // Two judged targets and one with three blocks: it may be the fastest, so no target has won.
         let mixed = rank(&[around(100.0, 0.01, 0), around(130.0, 0.01, 2), few(&[500.0, 510.0, 490.0])]);
-        assert_eq!(mixed.outcome, Outcome::Undecided(vec![2, 1]));
+        assert_eq!(mixed.outcome, RankingOutcome::Undecided(vec![2, 1]));
     }
 
     #[test]
@@ -622,17 +625,17 @@ mod tests {
         let samples = [around(100.0, 0.01, 0), around(130.0, 0.01, 2), around(70.0, 0.01, 6)];
         let mut ranking = rank(&samples);
         ranking.bar([1]);
-        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (Outcome::Winner(0), vec!["b", "a", "c"]));
+        assert_eq!((ranking.outcome.clone(), shown(&ranking)), (RankingOutcome::Winner(0), vec!["b", "a", "c"]));
         assert_eq!(ranking.verdict(0, 1), Verdict::Faster);
         crate::hold_over_page([&mut ranking]);
-        assert_eq!(ranking.outcome, Outcome::Winner(0), "the page does not lift the bar");
+        assert_eq!(ranking.outcome, RankingOutcome::Winner(0), "the page does not lift the bar");
         ranking.bar([1, 2]);
-        assert_eq!(ranking.outcome, Outcome::Alone(0));
+        assert_eq!(ranking.outcome, RankingOutcome::Alone(0));
         ranking.bar([0, 1, 2]);
-        assert_eq!(ranking.outcome, Outcome::Winner(1), "if all are barred, all may win");
+        assert_eq!(ranking.outcome, RankingOutcome::Winner(1), "if all are barred, all may win");
         let mut nothing = rank(&[vec![], vec![]]);
         nothing.bar([0]);
-        assert_eq!(nothing.outcome, Outcome::Nothing);
+        assert_eq!(nothing.outcome, RankingOutcome::Nothing);
     }
 
     #[test]
@@ -683,12 +686,12 @@ mod tests {
             prop_assert!(p < 0.05 + 1e-9 || !excludes, "{p} {interval:?}");
         }
         // The winner is the one with nothing but an a, alone.
-        if let Outcome::Winner(winner) = ranking.outcome {
+        if let RankingOutcome::Winner(winner) = ranking.outcome {
             prop_assert_eq!(ranking.letters[winner].as_deref(), Some("a"));
             let others = ranking.letters.iter().enumerate().filter(|(index, _)| *index != winner);
             prop_assert!(others.flat_map(|(_, letters)| letters).all(|letters| !letters.contains('a')));
         }
-        if let Outcome::Tie(top) | Outcome::Undecided(top) = &ranking.outcome {
+        if let RankingOutcome::Tie(top) | RankingOutcome::Undecided(top) = &ranking.outcome {
             prop_assert!(top.len() > 1);
         }
         Ok(())

@@ -12,8 +12,8 @@ pub struct BlockValue {
     /// The value, a rate or a time.
     pub value: f64,
     /// The slice of the medium that it was measured on, if targets exchange slices. Unique over segments of a run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub part: Option<u32>,
+    #[serde(default, rename = "part", skip_serializing_if = "Option::is_none")]
+    pub slice: Option<u32>,
     /// The squared standard error of the value's logarithm, from the samples that it is the mean of. Absent for fewer
     /// than two samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -23,7 +23,7 @@ pub struct BlockValue {
 impl BlockValue {
     /// Returns a value that was measured on the whole medium.
     pub fn new(block: u32, value: f64) -> BlockValue {
-        BlockValue { block, value, part: None, within: None }
+        BlockValue { block, value, slice: None, within: None }
     }
 }
 
@@ -34,8 +34,9 @@ impl BlockValue {
 pub enum Method {
     /// Block by block: what a block has in common cancels out.
     Paired,
-    /// Block by block, without what the parts of the medium differ in.
-    PairedOnParts,
+    /// Block by block, without what the slices of the medium differ in.
+    #[serde(rename = "paired_on_parts")]
+    PairedOnSlices,
     /// Run by run, of targets that took turns in each of several runs.
     PairedRuns,
     /// Two independent samples of runs (Welch 1947).
@@ -92,8 +93,8 @@ impl Sample {
     }
 
     /// Returns whether its targets exchange slices of the medium, and each value records its slice.
-    pub fn has_parts(&self) -> bool {
-        !self.values.is_empty() && self.values.iter().all(|value| value.part.is_some())
+    pub fn has_slices(&self) -> bool {
+        !self.values.is_empty() && self.values.iter().all(|value| value.slice.is_some())
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Not;
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
-use fsb_stats::compare::{ALL, Document, Finding, Request, all_pairs, compare};
+use fsb_stats::compare::{ALL, CompareRequest, Document, Finding, all_pairs, compare};
 use fsb_stats::{Between, BetweenSource, BlockValue, Method, Ranking, Unjudged, Verdict, hold_over_page};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
@@ -74,7 +74,7 @@ mod iozone {
     }
 }
 
-const REQUEST: Request = Request::new(0, 0.03);
+const REQUEST: CompareRequest = CompareRequest::new(0, 0.03);
 const SIZES: [u64; 4] = [4096, 16384, 65536, 262_144];
 
 fn published() -> [Set; 2] {
@@ -156,7 +156,7 @@ fn the_published_sets() {
 fn the_other_baseline_tells_the_same() {
     let sets = published();
     let there = compare(&sets, &REQUEST).unwrap();
-    let back = compare(&sets, &Request { baseline: 1, ..REQUEST }).unwrap();
+    let back = compare(&sets, &CompareRequest { baseline: 1, ..REQUEST }).unwrap();
     assert_eq!((back.baseline.as_str(), back.sets[0].name.as_str()), ("ext4", "xfs"));
     for (a, b) in there.operations.iter().zip(&back.operations) {
         let (a, b) = (a.estimate.against["ext4"].as_ref().unwrap(), b.estimate.against["xfs"].as_ref().unwrap());
@@ -242,26 +242,26 @@ fn one_set_is_described_and_nothing_in_common_is_said() {
 
 /// The comparison of one run equals the ranking of its report: the same slices, analyses and interval.
 #[test]
-fn blocks_on_parts_are_compared_as_the_report_ranks_them() {
+fn blocks_on_slices_are_compared_as_the_report_ranks_them() {
     // Two targets exchange two slices, and one slice is 8 % faster. The second target is 5 % slower.
     let value = |target: usize, block: u32| {
-        let part = (block + target as u32) % 2;
+        let slice = (block + target as u32) % 2;
         let luck = 1.0 + 0.002 * f64::from((block * 7 + target as u32 * 3) % 5);
-        (part, 100.0 * luck * [1.0, 0.95][target] * [1.0, 1.08][part as usize])
+        (slice, 100.0 * luck * [1.0, 0.95][target] * [1.0, 1.08][slice as usize])
     };
     let analyses = Analyses { after: vec![6, 9, 12], last_block: 12, ended_by_results: false };
     let set = |target: usize| {
         let runs = (0..12).map(|block| {
-            let (part, value) = value(target, block);
-            Run { part: Some(part), ..run("fsb", Some("read"), |_, _| Some(value)) }
+            let (slice, value) = value(target, block);
+            Run { slice: Some(slice), ..run("fsb", Some("read"), |_, _| Some(value)) }
         });
         Set { analyses: analyses.clone(), ..blocks(["first", "second"][target], "one run", runs.collect()) }
     };
     let document = compare(&[set(0), set(1)], &REQUEST).unwrap();
     let values = |target: usize| {
         let of = |block: u32| {
-            let (part, value) = value(target, block);
-            BlockValue { part: Some(part), ..BlockValue::new(block + 1, value) }
+            let (slice, value) = value(target, block);
+            BlockValue { slice: Some(slice), ..BlockValue::new(block + 1, value) }
         };
         (0..12).map(of).collect::<Vec<_>>()
     };
@@ -269,7 +269,7 @@ fn blocks_on_parts_are_compared_as_the_report_ranks_them() {
     hold_over_page([&mut ranking]);
     let expected = &ranking.pairs[0].comparison;
     let found = &document.operations[0].ranking.pairs[0].comparison;
-    assert_eq!((found.method, found.verdict, found.n), (Method::PairedOnParts, Verdict::Slower, 12));
+    assert_eq!((found.method, found.verdict, found.n), (Method::PairedOnSlices, Verdict::Slower, 12));
     let (found, expected) = (found.interval.unwrap(), expected.interval.unwrap());
     assert!((found.lo / expected.lo - 1.0).abs() < 1e-9 && (found.hi / expected.hi - 1.0).abs() < 1e-9);
     assert!(expected.hi / expected.lo < 1.02, "the parts are taken out: {expected:?}");
@@ -545,7 +545,7 @@ fn a_stated_variation_between_runs_judges_single_runs() {
     let sets = [("a", 1.0), ("b", 0.8)].map(|(name, speed)| runs_of_ours(&mut generator, name, 1, 0.0, speed));
     let with = |sd: f64| {
         let between_runs = Some(Between { sd, source: BetweenSource::Stated });
-        let document = compare(&sets, &Request { between_runs, ..REQUEST }).unwrap();
+        let document = compare(&sets, &CompareRequest { between_runs, ..REQUEST }).unwrap();
         assert!(!document.warnings.iter().any(|warning| warning.contains("not judged")), "{:?}", document.warnings);
         verdicts(&document)
     };
@@ -562,7 +562,7 @@ fn sides_without_a_common_session_need_the_variation_between_sessions() {
         for (set, session) in sets.iter_mut().zip(sessions) {
             set.runs.iter_mut().for_each(|run| run.sessions = vec![session.to_owned()]);
         }
-        let document = compare(&sets, &Request { between_sessions, ..REQUEST }).unwrap();
+        let document = compare(&sets, &CompareRequest { between_sessions, ..REQUEST }).unwrap();
         let level = document.operations[0].estimate.against["b"].clone().unwrap();
         (level.verdict, level.unjudged, level.ci95.map(|[lo, hi]| hi / lo))
     };

@@ -3,7 +3,7 @@
 //! The rates are those of fixed seeds; the tolerance is three standard errors of a share over the number of runs.
 
 use fsb_model::Better;
-use fsb_stats::{BlockValue, Estimate, Outcome, Ranking, paired, welch};
+use fsb_stats::{BlockValue, Estimate, Ranking, RankingOutcome, paired, welch};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -85,7 +85,7 @@ fn a_third_target_does_not_spoil_an_equal_pair() {
 fn a_real_difference_is_found() {
     let rate = share(|random| {
         let row = row(random, &[100.0, 130.0, 70.0], 10, 0.05);
-        Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome == Outcome::Winner(1)
+        Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome == RankingOutcome::Winner(1)
     });
     assert!(rate > 0.98, "{rate}");
 }
@@ -94,7 +94,7 @@ fn a_real_difference_is_found() {
 fn equals_are_called_equivalent_where_the_scatter_allows() {
     let rate = share(|random| {
         let row = row(random, &[100.0, 100.5, 99.8], 10, 0.005);
-        matches!(Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome, Outcome::Tie(_))
+        matches!(Ranking::from_samples(&row, Better::Higher, 0.03).unwrap().outcome, RankingOutcome::Tie(_))
     });
     assert!(rate > 0.99, "{rate}");
 }

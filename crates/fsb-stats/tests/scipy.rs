@@ -4,10 +4,10 @@ use fsb_model::Better;
 use fsb_stats::{BlockValue, Comparison, Estimate, Interval, Ranking, describe, paired, quantile, t_interval, welch};
 use serde_json::Value;
 
-fn oracle(part: &str) -> Vec<Value> {
+fn oracle(slice: &str) -> Vec<Value> {
     let text = include_str!("oracle/scipy.json");
     let all: Value = serde_json::from_str(text).expect("the committed file is JSON");
-    all[part].as_array().expect("a list of cases").clone()
+    all[slice].as_array().expect("a list of cases").clone()
 }
 
 fn number(value: &Value) -> f64 {

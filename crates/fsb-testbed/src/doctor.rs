@@ -232,10 +232,10 @@ fn controls(dir: &Path, roots: &Roots) -> Vec<Finding> {
 fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots) -> Finding {
     let name = member.name();
     let now = match member.scope() {
-        Scope::Visit if disk.device.is_some() && member.concerns_device() => {
+        Scope::Target if disk.device.is_some() && member.concerns_device() => {
             format!("{} under --dir; set on the target's own device", member.observe(roots, disk))
         }
-        Scope::Visit if member.concerns_device() => "set on the target's own device".to_owned(),
+        Scope::Target if member.concerns_device() => "set on the target's own device".to_owned(),
         _ => member.observe(roots, &TargetDevice::default()),
     };
     if let Some(entry) = live.iter().find(|entry| entry.control.as_deref() == Some(name)) {

@@ -26,11 +26,11 @@ use serde::{Deserialize, Serialize};
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
-pub use local::{LocalTestbed, part_size, side_by_side};
-pub use medium::part_bytes;
+pub use local::{LocalTestbed, side_by_side, slice_size};
+pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot,
+    Abilities, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup, Slot,
     Testbed,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};

@@ -30,7 +30,7 @@ pub struct Setup {
     pub size: u64,
     /// The number of equal slices into which each medium is divided. With 1 it is whole.
     #[serde(default = "whole")]
-    pub parts: u32,
+    pub slices: u32,
     /// The directory of images.
     pub dir: PathBuf,
     /// Block devices whose content the user gave up.
@@ -85,7 +85,7 @@ pub struct Opened {
     pub media: BTreeMap<String, MediumRecord>,
     /// The slices of the targets, by the text of their medium. Empty for a medium that is whole.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub parts: BTreeMap<String, Vec<OpenedPart>>,
+    pub slices: BTreeMap<String, Vec<OpenedSlice>>,
     /// The results of the run's controls, by name.
     pub controls: BTreeMap<String, ControlRecord>,
     /// The memory that was touched. `None` if that was not necessary.
@@ -105,7 +105,7 @@ pub struct Opened {
 
 /// A slice of a divided medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenedPart {
+pub struct OpenedSlice {
     /// Its device, as the user knows it: `/dev/loop3`.
     pub device: PathBuf,
     /// Its place on the medium.
@@ -231,7 +231,7 @@ pub trait Testbed {
     /// Sets the controls of the target, formats and mounts it on that slice of its medium, and assigns it to the slot.
     /// First releases the previous target of the slot; other slots stay unchanged. A target without a medium ignores
     /// the slice. An error of kind [`Kind::Trial`](crate::Kind::Trial) concerns this target only.
-    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError>;
+    fn provision(&mut self, slot: Slot, slice: u32, target: &Target) -> Result<Provisioned, TestbedError>;
     /// Empties the caches of the target, and others according to `reach`. Its root path stays valid, but open files do
     /// not.
     fn make_cold(&mut self, slot: Slot, reach: ColdReach) -> Result<(), TestbedError>;

@@ -289,8 +289,8 @@ impl Disks {
         let media = std::mem::take(&mut opened.media);
         opened.media =
             media.into_iter().map(|(text, found)| (self.in_plan(&text), self.record(&text, found))).collect();
-        let parts = std::mem::take(&mut opened.parts);
-        opened.parts = parts.into_iter().map(|(text, parts)| (self.in_plan(&text), parts)).collect();
+        let slices = std::mem::take(&mut opened.slices);
+        opened.slices = slices.into_iter().map(|(text, slices)| (self.in_plan(&text), slices)).collect();
     }
 
     /// Renames the medium to the plan's name.
@@ -357,7 +357,7 @@ mod tests {
         Setup {
             targets,
             size: 64 << 20,
-            parts: 1,
+            slices: 1,
             dir: "/var/tmp".into(),
             wipe: Vec::new(),
             devices: Default::default(),
@@ -421,9 +421,9 @@ mod tests {
 
         let mut opened = Opened::default();
         opened.media.insert("vm:0".to_owned(), MediumRecord::default());
-        opened.parts.insert("vm:0".to_owned(), Vec::new());
+        opened.slices.insert("vm:0".to_owned(), Vec::new());
         disks.opened(&mut opened);
-        assert!(opened.parts.contains_key("loop"), "{:?}", opened.parts);
+        assert!(opened.slices.contains_key("loop"), "{:?}", opened.slices);
         let record = &opened.media["loop"];
         assert_eq!((record.summary.as_str(), record.direct), ("vm disk 1.00 MiB, direct", Some(true)));
         assert!(record.device.backing.is_some() && record.device.serial.is_none());

@@ -10,7 +10,7 @@ use fsb_model::set::{Run, Series, Set};
 use fsb_model::{CacheState, Cell, RunRecord, Target};
 use fsb_report::mark;
 use fsb_report::run::{ClaimValues, PublishedClaim, PublishedClaims, ReportTrial};
-use fsb_stats::compare::{Request, TVerdict, compare};
+use fsb_stats::compare::{CompareRequest, TVerdict, compare};
 
 use crate::sets;
 
@@ -112,7 +112,7 @@ impl<'r> Measured<'r> {
             let of_operation =
                 run.series.iter().filter(|series| series.operation == operation && series.metric == THROUGHPUT.name);
             let series = of_operation.map(series).filter(|series| !series.points.is_empty()).collect();
-            Run { tool: run.tool.clone(), block: run.block, part: run.part, series, ..Run::default() }
+            Run { tool: run.tool.clone(), block: run.block, slice: run.slice, series, ..Run::default() }
         };
         let runs: Vec<Run> = set.runs.iter().map(run).filter(|run| !run.series.is_empty()).collect();
         let (name, pairing) = (set.name.clone(), set.pairing.clone());
@@ -143,7 +143,7 @@ impl<'r> Measured<'r> {
             |file: Option<u64>, record: Option<u64>| claim.files.contain(file) && claim.records.contain(record);
         let [first, second] = pair.map(|target| self.part(target, operation, &contains));
         let sets = [first?, second?];
-        let document = compare(&sets, &Request::new(0, self.theta)).ok()?;
+        let document = compare(&sets, &CompareRequest::new(0, self.theta)).ok()?;
         let against = document.operations.first()?.classic.against.get(&sets[1].name)?.as_ref()?;
         Some(ClaimValues {
             median_change: Some(against.median_change),

@@ -263,7 +263,7 @@ impl Observer for Progress {
                 self.bar.set_position(progress.done);
                 self.message(&activity_text(&progress.activity));
             }
-            Event::Visit { block, target } => {
+            Event::Provisioning { block, target } => {
                 let target = self.releases.shorten(target);
                 let what = stage(*block);
                 self.show_trials();
@@ -316,7 +316,7 @@ impl Observer for Progress {
             }
             Event::RacePlanned { rule } => self.line(&stopping_rule_text(rule)),
             Event::RaceRound { round, standing } => self.line(&format!("race round {round}: {standing}")),
-            Event::Row { block, workload, rounds } => {
+            Event::Case { block, workload, rounds } => {
                 self.line_of_block();
                 let what = stage(*block);
                 self.trial = format!("{what}: {workload}, {rounds} rounds");

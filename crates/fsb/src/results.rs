@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
-use fsb_report::run::{ReportTrial, RowNow, Summary, row_states};
+use fsb_report::run::{CaseNow, ReportTrial, Summary, case_states};
 use fsb_report::{FORMATS, Format, Report, WIDTH, find_by_file_name, text, visible};
 use fsb_stats::FEWEST_JUDGED;
-use fsb_stats::compare::{Request, all_pairs, compare};
+use fsb_stats::compare::{CompareRequest, all_pairs, compare};
 use fsb_store::RunDirectory;
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
             let summary = summary.with_findings(findings, warnings);
             // The charts of a page number targets alike, so a target without a value leaves all charts over sizes out.
             let complete = sets.len() == record.plan.targets.len();
-            match compare(&sets, &Request::new(0, record.plan.theta)) {
+            match compare(&sets, &CompareRequest::new(0, record.plan.theta)) {
                 Ok(document) if complete => summary.with_matrix(document),
                 _ => summary,
             }
@@ -80,15 +80,15 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
 /// Returns the workload whose ratios (of one target: whose values) have the widest 95 % interval, or `None` if none has
 /// a value.
 pub fn widest_interval(record: &RunRecord, trials: &[Trial]) -> Option<WidestInterval> {
-    let widths = row_states(record, trials).into_iter().filter_map(|row| Some((row.state.half_width?, row.workload)));
+    let widths = case_states(record, trials).into_iter().filter_map(|row| Some((row.state.half_width?, row.workload)));
     let (half_width, workload) = widths.max_by(|a, b| a.0.total_cmp(&b.0))?;
     Some(WidestInterval { half_width: Some(half_width).filter(|half_width| half_width.is_finite()), workload })
 }
 
 /// Returns the workloads that need no more blocks after an interim analysis, including those that have no interval.
 pub fn analyse_interim(record: &RunRecord, trials: &[Trial]) -> Vec<String> {
-    let enough = |row: &RowNow| row.state.enough || row.state.half_width.is_none();
-    row_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
+    let enough = |row: &CaseNow| row.state.enough || row.state.half_width.is_none();
+    case_states(record, trials).into_iter().filter(enough).map(|row| row.workload).collect()
 }
 
 /// Returns the format of that name, or of that file extension.

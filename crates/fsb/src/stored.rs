@@ -150,7 +150,7 @@ mod tests {
         let stored = read(directory.path()).unwrap();
         assert!(stored.trials.iter().filter(|trial| !trial.extras().latency.is_empty()).count() == 1);
         let expected = results::summary(&whole.record, &whole.trials);
-        assert!(expected.rows[0].cells[0].latency[0].n == 1500);
+        assert!(expected.cases[0].cells[0].latency[0].n == 1500);
         assert_eq!(results::summary_of_shown(&stored.record, &stored.trials), expected);
     }
 }

@@ -19,12 +19,12 @@ pub struct Line {
     /// Seconds of the longest one.
     pub most: f64,
     /// The class that the summary counts it in.
-    pub kind: Kind,
+    pub kind: OperationClass,
 }
 
 /// The class of an operation in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationClass {
     /// It reads data.
     Read,
     /// It writes data.
@@ -67,7 +67,7 @@ pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
     let operations: u64 = lines.iter().map(|line| line.operations).sum();
     let bytes: u64 = lines.iter().map(|line| line.bytes).sum();
     let of = |kind| lines.iter().filter(|line| line.kind == kind).map(|line| line.operations).sum::<u64>();
-    let [reads, writes] = [Kind::Read, Kind::Write].map(|kind| per_second(of(kind) as f64));
+    let [reads, writes] = [OperationClass::Read, OperationClass::Write].map(|kind| per_second(of(kind) as f64));
     let spent: f64 = lines.iter().map(|line| line.mean * line.operations as f64).sum();
     let mean = if operations > 0 { spent / operations as f64 * 1e3 } else { 0.0 };
     let (rate, moved) = (per_second(operations as f64), per_second(bytes as f64 / MEGABYTE));
@@ -82,7 +82,7 @@ pub fn results(at: f64, seconds: f64, lines: &[Line]) -> String {
 mod tests {
     use super::*;
 
-    fn line(name: &str, operations: u64, bytes: u64, [mean, least, most]: [f64; 3], kind: Kind) -> Line {
+    fn line(name: &str, operations: u64, bytes: u64, [mean, least, most]: [f64; 3], kind: OperationClass) -> Line {
         let [mean, least, most] = [mean, least, most].map(|ms: f64| ms / 1e3);
         Line { name: name.into(), operations, bytes, mean, least, most, kind }
     }
@@ -95,9 +95,9 @@ mod tests {
             6.017,
             5.0,
             &[
-                line("deletefile1", 26_727, 0, [0.134, 0.007, 12.459], Kind::Other),
-                line("appendfilerand2", 26_727, megabytes(41.9), [0.010, 0.002, 0.488], Kind::Write),
-                line("readfile4", 26_711, megabytes(87.8), [0.043, 0.001, 5.322], Kind::Read),
+                line("deletefile1", 26_727, 0, [0.134, 0.007, 12.459], OperationClass::Other),
+                line("appendfilerand2", 26_727, megabytes(41.9), [0.010, 0.002, 0.488], OperationClass::Write),
+                line("readfile4", 26_711, megabytes(87.8), [0.043, 0.001, 5.322], OperationClass::Read),
             ],
         );
         let expected = "\
@@ -115,7 +115,7 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
     fn the_results_are_read_again() {
         let text = banner("fsb 1")
             + &moment(0.001, "Varmail Version 3.0 personality successfully loaded")
-            + &results(2.0, 1.0, &[line("readfile1", 10, 1 << 20, [0.5, 0.1, 0.9], Kind::Read)]);
+            + &results(2.0, 1.0, &[line("readfile1", 10, 1 << 20, [0.5, 0.1, 0.9], OperationClass::Read)]);
         let runs = (super::super::TOOL.read)(&mut text.as_bytes()).unwrap();
         assert_eq!(runs.len(), 1);
         let named = |operation: &str| runs[0].series.iter().filter(|series| series.operation == operation).count();
@@ -126,7 +126,7 @@ deletefile1          26727ops     5345ops/s   0.0mb/s    0.134ms/op [0.007ms - 1
 
     #[test]
     fn zero_operations_print_no_division_by_zero() {
-        let text = results(1.0, 0.0, &[line("read1", 0, 0, [0.0; 3], Kind::Read)]);
+        let text = results(1.0, 0.0, &[line("read1", 0, 0, [0.0; 3], OperationClass::Read)]);
         assert!(results(1.0, 2.0, &[]).contains("0 ops 0.000 ops/s 0/0 rd/wr"), "no zero is below 0");
         assert!(text.contains("IO Summary:     0 ops 0.000 ops/s 0/0 rd/wr   0.0mb/s 0.000ms/op"), "{text}");
     }

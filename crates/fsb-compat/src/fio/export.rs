@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::export::{
-    self, Export, ExportCase, ExportFile, Exporter, Piece, Request, ScriptStep, Tool, UnitPiece, plain,
+    self, Export, ExportCase, ExportFile, ExportRequest, Exporter, Piece, ScriptStep, Tool, UnitPiece, plain,
 };
 
 /// Writes job files.
@@ -13,7 +13,7 @@ pub(crate) const EXPORTER: Exporter = Exporter {
     export,
 };
 
-fn export(request: &Request) -> Export {
+fn export(request: &ExportRequest) -> Export {
     let (mut sections, mut left_out) = (Vec::new(), Vec::new());
     for (number, row) in (1..).zip(&request.rows) {
         match section(row, request) {
@@ -62,8 +62,8 @@ disable_lat=1
 group_reporting=1
 ";
 
-fn text(request: &Request, sections: &[(String, &ExportCase, Section)], left_out: &[(String, String)]) -> String {
-    let Request { name, author, units, seed, .. } = request;
+fn text(request: &ExportRequest, sections: &[(String, &ExportCase, Section)], left_out: &[(String, String)]) -> String {
+    let ExportRequest { name, author, units, seed, .. } = request;
     let mut text = format!(
         "# The cases of '{name}' that fio can run. Written by {author}.\n\
          # A case has the units of fsb, one after the other: here {units} of them, or as many as fit.\n\
@@ -143,7 +143,7 @@ fn fits(space: u64, piece: &Piece) -> u64 {
 /// Returns the share of a case that fio runs. Units follow each other. Threads that share a unit's files would have to
 /// wait for each other between two units, so such a case runs as a whole, as does one that accesses a part of several
 /// files.
-fn share_of<'r>(row: &'r ExportCase, request: &Request) -> Share<'r> {
+fn share_of<'r>(row: &'r ExportCase, request: &ExportRequest) -> Share<'r> {
     let whole = Share { piece: &row.whole, units: 1, own_files: false };
     let Some(UnitPiece { piece, own_files }) = &row.unit else { return whole };
     let share = Share { piece, units: request.units, own_files: *own_files };
@@ -159,7 +159,7 @@ fn share_of<'r>(row: &'r ExportCase, request: &Request) -> Share<'r> {
 }
 
 /// Returns the section that does the same as the case, or the reason why fio cannot.
-fn section(row: &ExportCase, request: &Request) -> Result<Section, String> {
+fn section(row: &ExportCase, request: &ExportRequest) -> Result<Section, String> {
     if row.whole.workload.sustain.is_some() {
         return Err("fio cannot detect that a journal was written, which ends this case".to_owned());
     }

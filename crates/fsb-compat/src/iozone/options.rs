@@ -76,7 +76,7 @@ pub enum Check {
 
 /// The quantity that is printed for each operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Unit {
+pub enum OutputUnit {
     /// Kilobytes (1024 bytes) a second.
     #[default]
     Kilobytes,
@@ -161,7 +161,7 @@ pub struct Options {
     /// `-V`, `-+d`.
     pub check: Check,
     /// `-O`, `-N`.
-    pub unit: Unit,
+    pub unit: OutputUnit,
     /// `-+u`.
     pub cpu: bool,
     /// `-Q`.
@@ -214,7 +214,7 @@ impl Default for Options {
             cache_size: CACHE_SIZE,
             cache_line: CACHE_LINE,
             check: Check::Sample,
-            unit: Unit::Kilobytes,
+            unit: OutputUnit::Kilobytes,
             cpu: false,
             latency_files: false,
             report: false,

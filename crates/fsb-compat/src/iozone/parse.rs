@@ -18,13 +18,13 @@ use fsb_model::units::parse_duration;
 use lexopt::{Arg, Parser};
 
 use super::options::{
-    BannerLine, CACHE_LINE, CACHE_SIZE, Check, Means, Msync, Options, OptionsError, Sizes, Test, Typed, Unit,
+    BannerLine, CACHE_LINE, CACHE_SIZE, Check, Means, Msync, Options, OptionsError, OutputUnit, Sizes, Test, Typed,
 };
 use super::sequence;
 
 /// A request on IOzone's command line.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Request {
+pub enum CommandLine {
     /// A measurement.
     Run(Box<Options>),
     /// `-h`: the list of options.
@@ -42,7 +42,7 @@ pub enum Request {
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     command: impl Into<String>,
-) -> Result<Request, OptionsError> {
+) -> Result<CommandLine, OptionsError> {
     let mut parser = Parser::from_args(arguments);
     let mut typed = Typed::default();
     while let Some(argument) = parser.next()? {
@@ -51,10 +51,10 @@ pub fn parse(
                 Some(Arg::Short(letter)) => format!("-+{letter}"),
                 _ => return Err(OptionsError::new("-+ needs a letter, as in -+n: 'fsb iozone -h' lists them")),
             },
-            Arg::Short('h') => return Ok(Request::List),
-            Arg::Short('v') => return Ok(Request::Version),
+            Arg::Short('h') => return Ok(CommandLine::List),
+            Arg::Short('v') => return Ok(CommandLine::Version),
             Arg::Short(letter) => format!("-{letter}"),
-            Arg::Long("help") => return Ok(Request::Help),
+            Arg::Long("help") => return Ok(CommandLine::Help),
             Arg::Long("repeat-until") => {
                 let text = parser.value()?.to_string_lossy().into_owned();
                 typed.options.repeat_until = Some(repeat_until(&text)?);
@@ -77,7 +77,7 @@ pub fn parse(
     }
     let mut options = settle(typed)?;
     options.command = command.into();
-    Ok(Request::Run(Box::new(options)))
+    Ok(CommandLine::Run(Box::new(options)))
 }
 
 fn repeat_until(text: &str) -> Result<Duration, OptionsError> {
@@ -226,7 +226,7 @@ pub(super) static OPTIONS: &[Known] = &[
         Ok(())
     })),
     known("-N", "", "microseconds an operation", Switch(|t| {
-        t.options.unit = Unit::Microseconds;
+        t.options.unit = OutputUnit::Microseconds;
         t.options.say("Microseconds/op Mode. Output is in microseconds per operation.");
     })),
     known("-o", "", "O_SYNC: each write waits for the device", Switch(|t| {
@@ -234,7 +234,7 @@ pub(super) static OPTIONS: &[Known] = &[
         t.options.say("SYNC Mode. ");
     })),
     known("-O", "", "operations a second", Switch(|t| {
-        t.options.unit = Unit::Operations;
+        t.options.unit = OutputUnit::Operations;
         t.options.say("OPS Mode. Output is in operations per second.");
     })),
     known("-p", "", "purge the processor's cache before each record", Switch(|t| {
@@ -570,7 +570,7 @@ fn check_throughput(options: &Options, file: bool) -> Result<(), OptionsError> {
     if file {
         return refuse("-t needs a file for each process: -F in place of -f");
     }
-    if options.unit == Unit::Microseconds {
+    if options.unit == OutputUnit::Microseconds {
         return refuse("-N is not for -t: it prints rates");
     }
     if options.remount.is_some() {
@@ -677,13 +677,13 @@ mod tests {
     use super::*;
     use crate::iozone::options::*;
 
-    fn read(line: &str) -> Result<Request, OptionsError> {
+    fn read(line: &str) -> Result<CommandLine, OptionsError> {
         parse(line.split_whitespace().map(Into::into), format!("fsb iozone {line}"))
     }
 
     fn options(line: &str) -> Options {
         match read(line) {
-            Ok(Request::Run(options)) => *options,
+            Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -714,9 +714,9 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
     ("-L", "-L 64", |o| o.cache_line == 64, ""),
     ("-M", "-M", |o| o.lines == [BannerLine::Machine], ""),
     ("-n", "-a -n 8", |o| o.file_sizes.least == Some(8), "Using minimum file size of 8 kilobytes."),
-    ("-N", "-N", |o| o.unit == Unit::Microseconds, "Microseconds/op Mode. Output is in microseconds per operation."),
+    ("-N", "-N", |o| o.unit == OutputUnit::Microseconds, "Microseconds/op Mode. Output is in microseconds per operation."),
     ("-o", "-o", |o| o.sync && !o.data_sync, "SYNC Mode. "),
-    ("-O", "-O", |o| o.unit == Unit::Operations, "OPS Mode. Output is in operations per second."),
+    ("-O", "-O", |o| o.unit == OutputUnit::Operations, "OPS Mode. Output is in operations per second."),
     ("-p", "-p", |o| o.purge, "Purge Mode On"),
     ("-P", "-P 1", |o| o.first_cpu == Some(1), "Binding of processors beginning with 1 "),
     ("-q", "-a -q 64k", |o| o.record_sizes.most == Some(64), "Using Maximum Record Size 64 kB"),
@@ -809,9 +809,9 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
 
     #[test]
     fn questions_are_answered_and_not_run() {
-        assert_eq!(read("-a -h"), Ok(Request::List));
-        assert_eq!(read("-v"), Ok(Request::Version));
-        assert_eq!(read("-s 64 --help"), Ok(Request::Help));
+        assert_eq!(read("-a -h"), Ok(CommandLine::List));
+        assert_eq!(read("-v"), Ok(CommandLine::Version));
+        assert_eq!(read("-s 64 --help"), Ok(CommandLine::Help));
         assert_eq!(options("--repeat-until 100ms").repeat_until, Some(Duration::from_millis(100)));
         assert!(options("-a --allow-concurrent").allow_concurrent && !options("-a").allow_concurrent);
     }
@@ -819,7 +819,7 @@ const TABLE: &[(&str, &str, Holds, &str)] = &[
     proptest! {
         #[test]
         fn no_command_line_panics(words in prop::collection::vec("-[a-zA-Z+][a-zA-Z0-9]{0,3}|[0-9]{1,20}[kmgx]?|-+[a-zA-Z]", 0..6)) {
-            if let Ok(Request::Run(options)) = parse(words.into_iter().map(Into::into), "iozone") {
+            if let Ok(CommandLine::Run(options)) = parse(words.into_iter().map(Into::into), "iozone") {
                 let sizes = super::super::sequence::rows(&options);
                 prop_assert!(!sizes.is_empty() && sizes.iter().all(|row| row.record <= row.file));
             }

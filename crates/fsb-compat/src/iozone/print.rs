@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::options::{BannerLine, Means, Options, Test, Unit};
+use super::options::{BannerLine, Means, Options, OutputUnit, Test};
 use super::parse::{Known, OPTIONS};
 use super::sequence::{Column, MatrixRow, Operation, counts, report_records};
 use super::sheet::Sheet;
@@ -74,7 +74,7 @@ pub fn banner(options: &Options, facts: &Facts) -> String {
         }
     }
     _ = writeln!(text, "\tCommand line used: {}", options.command);
-    if options.unit == Unit::Kilobytes {
+    if options.unit == OutputUnit::Kilobytes {
         text.push_str("\tOutput is in kBytes/sec\n");
     }
     _ = write!(
@@ -215,7 +215,7 @@ impl ThroughputTest {
 
 /// Returns `kB` or `ops`.
 fn unit_name(options: &Options) -> &'static str {
-    if options.unit == Unit::Operations { "ops" } else { "kB" }
+    if options.unit == OutputUnit::Operations { "ops" } else { "kB" }
 }
 
 /// Returns the line before the blocks of one number of processes. The blocks themselves print that number.
@@ -453,7 +453,7 @@ fn throughput_title(operation: Operation) -> &'static str {
 /// Returns the heading of a report of throughput mode, without quotes.
 fn throughput_heading(options: &Options, sizes: MatrixRow) -> [String; 3] {
     let port = if options.threads { "threads" } else { "processes" };
-    let output = if options.unit == Unit::Operations { "ops/sec".to_owned() } else { "kBytes/sec".to_owned() };
+    let output = if options.unit == OutputUnit::Operations { "ops/sec".to_owned() } else { "kBytes/sec".to_owned() };
     debug_assert!(output.starts_with(unit_name(options)));
     [
         format!("Throughput report Y-axis is type of test X-axis is number of {port}"),
@@ -549,11 +549,11 @@ pub fn throughput_sheet(options: &Options, sizes: MatrixRow, runs: &[Vec<Through
 mod tests {
     use super::*;
     use crate::iozone::sequence::{Piece, pieces, rows};
-    use crate::iozone::{Options, Request, parse};
+    use crate::iozone::{CommandLine, Options, parse};
 
     fn options(line: &str) -> Options {
         match parse(line.split_whitespace().map(Into::into), format!("iozone {line}")) {
-            Ok(Request::Run(options)) => *options,
+            Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -246,11 +246,11 @@ pub fn files(options: &Options) -> Vec<std::path::PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iozone::parse::{Request, parse};
+    use crate::iozone::parse::{CommandLine, parse};
 
     fn options(line: &str) -> Options {
         match parse(line.split_whitespace().map(Into::into), line) {
-            Ok(Request::Run(options)) => *options,
+            Ok(CommandLine::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -3,7 +3,7 @@
 
 use fsb_model::Params;
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use crate::backend::Backend;
 use crate::data::Mixture;
 use crate::profile::Profile;
@@ -73,9 +73,9 @@ impl Job for WithData {
         self.job.own_data()
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         let unit = self.job.unit()?;
-        Some(Unit { params: self.with(unit.params), ..unit })
+        Some(WorkUnit { params: self.with(unit.params), ..unit })
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {

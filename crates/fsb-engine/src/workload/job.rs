@@ -45,7 +45,7 @@ pub trait Job: Send + Sync {
     }
 
     /// Returns the unit that samples consist of. Returns `None` for an unsplittable workload.
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         None
     }
 
@@ -62,7 +62,7 @@ pub trait Job: Send + Sync {
 
 /// A fixed piece of a workload's work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Unit {
+pub struct WorkUnit {
     /// Parameters of the unit alone: the workload's, with smaller or fewer files where each unit has its own.
     pub params: Params,
     /// Whether each unit has its own files.

@@ -7,7 +7,7 @@ use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, CacheState, Params};
 use rustix::io::Errno;
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
 use super::parameter::{self, Needs, Parameter, ParameterGroup, ParameterKind, group};
@@ -270,9 +270,9 @@ impl Job for LookupJob {
         self.backend
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         let own_files = self.cache.begins_cold();
-        Some(Unit { params: self.params(), own_files, only_warmed: false, operations: self.files() })
+        Some(WorkUnit { params: self.params(), own_files, only_warmed: false, operations: self.files() })
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {

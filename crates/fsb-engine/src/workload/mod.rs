@@ -36,7 +36,7 @@ mod truncate;
 mod untar_build;
 mod xattr;
 
-pub use job::{Job, Unit, Workload};
+pub use job::{Job, WorkUnit, Workload};
 
 use fsb_model::WorkloadSpec;
 use fsb_model::nearest::unknown;

@@ -5,7 +5,7 @@ use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use serde_json::Value;
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, ParameterKind, group};
 use super::params::Reader;
@@ -485,7 +485,7 @@ pub(super) fn unit_of_set<J: Job>(
     spec: &Spec,
     change: Change,
     parse: impl FnOnce(&Params) -> Option<J>,
-) -> Option<Unit> {
+) -> Option<WorkUnit> {
     let profile = job.profile();
     if spec.cache == CacheState::Out || spec.processes > 1 || spec.matrix {
         return None;
@@ -509,7 +509,7 @@ pub(super) fn unit_of_set<J: Job>(
         profile
     };
     let operations = if there_and_back { 2 * profile.operations } else { operations(&profile, passes) };
-    Some(Unit { operations, params, own_files, only_warmed })
+    Some(WorkUnit { operations, params, own_files, only_warmed })
 }
 
 /// Returns whether two passes over a unit restore the names of all its files: each thread does the same number of whole
@@ -616,7 +616,7 @@ impl Job for SimpleJob {
         self.spec.backend
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         unit_of_set(self, &self.spec, self.member.change, |params| {
             let sizing = Sizing { size: 0, cpus: 1 };
             Some(SimpleJob { member: self.member, spec: Spec::parse(self.member.rules, params, &sizing).ok()? })

@@ -3,7 +3,7 @@
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::{Access, Params};
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::measure::{ItemThreads, Subject, measure_set};
 use super::parameter::{Parameter, ParameterGroup, group};
 use super::params::{self, Reader};
@@ -122,7 +122,7 @@ impl Job for TruncateJob {
         self.spec.backend
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         spec::unit_of_set(self, &self.spec, Change::Nothing, |params| {
             TruncateJob::parse(params, &Sizing { size: 0, cpus: 1 }).ok()
         })

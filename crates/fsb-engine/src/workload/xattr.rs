@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use fsb_model::{Bytes, CacheState, Durability, Params};
 use rustix::io::Errno;
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::names::{self, Changes, NameCall, Turn};
 use super::parameter::{Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
@@ -159,7 +159,7 @@ impl Job for XattrJob {
         self.spec.backend
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         let change = if self.overwrite { Change::Overwritten } else { Change::Nothing };
         spec::unit_of_set(self, &self.spec, change, |params| {
             XattrJob::parse(self.call, params, &Sizing { size: 0, cpus: 1 }).ok()

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::{Attribute, FileSet, Flow, MOST_DESCRIPTORS, MOST_FILES, MOST_THREADS, Op, Step, Thread};
+use super::{Attribute, FileSet, Flow, FlowStep, MOST_DESCRIPTORS, MOST_FILES, MOST_THREADS, Op, Thread};
 use crate::nearest::unknown;
 
 /// The most files that a thread keeps open for a step with `rotate`.
@@ -134,7 +134,7 @@ impl Checker<'_> {
     }
 
     /// Reports keys that the operation does not take, and missing keys that it needs.
-    fn keys(&mut self, place: &str, step: &Step) {
+    fn keys(&mut self, place: &str, step: &FlowStep) {
         let takes = step.op.takes();
         for (_, key) in step.said().into_iter().filter(|(attribute, _)| !takes.contains(attribute)) {
             self.say(place, format!("{} takes no {key}", step.op.name()));
@@ -199,7 +199,7 @@ impl Checker<'_> {
     }
 
     /// Checks the sets and steps that the step names.
-    fn references(&mut self, place: &str, thread: &Thread, step: &Step) {
+    fn references(&mut self, place: &str, thread: &Thread, step: &FlowStep) {
         if let Some(name) = &step.set {
             match self.flow.fileset(name) {
                 None => {
@@ -221,7 +221,7 @@ impl Checker<'_> {
         }
         let Some(target) = &step.target else { return };
         let all: Vec<_> = self.flow.threads.iter().flat_map(|thread| &thread.steps).collect();
-        let (wanted, among): (&[Op], Vec<&Step>) = match step.op {
+        let (wanted, among): (&[Op], Vec<&FlowStep>) = match step.op {
             Op::Wake => (&[Op::Block], all),
             Op::SemaphorePost => (&[Op::SemaphoreWait], all),
             _ => (&[], thread.steps.iter().collect()),
@@ -284,10 +284,14 @@ impl Checker<'_> {
 impl Thread {
     /// Returns the descriptors that no step opens, each with the first step that uses it and names a set. Their files
     /// are opened before the clock starts and stay open.
-    pub fn beforehand(&self) -> Vec<(u32, &Step)> {
-        let opened: BTreeSet<u32> =
-            self.steps.iter().filter(|step| matches!(step.op, Op::Create | Op::Open)).map(Step::descriptor).collect();
-        let mut found: BTreeMap<u32, &Step> = BTreeMap::new();
+    pub fn beforehand(&self) -> Vec<(u32, &FlowStep)> {
+        let opened: BTreeSet<u32> = self
+            .steps
+            .iter()
+            .filter(|step| matches!(step.op, Op::Create | Op::Open))
+            .map(FlowStep::descriptor)
+            .collect();
+        let mut found: BTreeMap<u32, &FlowStep> = BTreeMap::new();
         for step in &self.steps {
             if step.op.moves_data() && step.set.is_some() && !step.rotate && !opened.contains(&step.descriptor()) {
                 found.entry(step.descriptor()).or_insert(step);

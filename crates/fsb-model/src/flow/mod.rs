@@ -145,7 +145,7 @@ pub struct Thread {
     #[serde(default = "one_process", skip_serializing_if = "is_one_process")]
     pub threads: u32,
     /// The steps, which each thread repeats.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FlowStep>,
 }
 
 impl Thread {
@@ -405,7 +405,7 @@ impl Op {
 /// One operation of a thread. [`Op::takes`] lists the keys that an operation takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct FlowStep {
     /// The operation.
     pub op: Op,
     /// The name in tables, by which other steps refer to it.
@@ -464,10 +464,10 @@ pub struct Step {
     pub index: Option<Spread>,
 }
 
-impl Step {
+impl FlowStep {
     /// Returns a step without attributes.
-    pub fn new(op: Op) -> Step {
-        Step {
+    pub fn new(op: Op) -> FlowStep {
+        FlowStep {
             op,
             name: None,
             set: None,
@@ -696,7 +696,7 @@ impl Thread {
                 .iter()
                 .rev()
                 .find(|open| matches!(open.op, Op::Create | Op::Open) && open.descriptor() == step.descriptor());
-            let same = |other: &&Step| {
+            let same = |other: &&FlowStep| {
                 other.descriptor() == step.descriptor() || (other.op == Op::SyncSet && other.set.is_some())
             };
             let next = rest.iter().filter(same).find(|other| matches!(other.op, Op::Sync | Op::SyncSet | Op::Close));

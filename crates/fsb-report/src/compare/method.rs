@@ -38,7 +38,7 @@ fn unjudged(why: &str) -> Paragraph {
 fn methods(selection: Selection<'_>) -> (bool, bool) {
     let all = selection.operations().flat_map(|operation| operation.estimate.against.values().flatten());
     all.fold((false, false), |(paired, welch), estimate| match estimate.method {
-        Method::Paired | Method::PairedOnParts => (true, welch),
+        Method::Paired | Method::PairedOnSlices => (true, welch),
         Method::PairedRuns | Method::Welch => (paired, true),
     })
 }

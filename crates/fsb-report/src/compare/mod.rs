@@ -13,7 +13,7 @@ use between::{condition_text, power_of, remedy_of, unjudged_of};
 use fsb_model::Better;
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice};
-use fsb_stats::{FEWEST_RUNS_JUDGED, Outcome, Verdict};
+use fsb_stats::{FEWEST_RUNS_JUDGED, RankingOutcome, Verdict};
 use operation::{OperationRow, SetStatistics, is_about};
 
 use crate::judged::{TallyWords, Told, tally};
@@ -274,7 +274,7 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
         [row] => return row.sentence.clone(),
         _ => {}
     }
-    if rows.iter().all(|row| matches!(row.outcome, Outcome::NotJudged)) {
+    if rows.iter().all(|row| matches!(row.outcome, RankingOutcome::NotJudged)) {
         return described(selection, &rows, word);
     }
     let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
@@ -328,22 +328,24 @@ fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
         return format!("Not judged at {at}: {why}.");
     }
     let start = match &row.outcome {
-        Outcome::Winner(winner) => match sets.as_slice() {
+        RankingOutcome::Winner(winner) => match sets.as_slice() {
             [_, _] => format!("{} is faster than {} at {at}", names(&[*winner]), names(&[1 - *winner])),
             _ => format!("{} is fastest at {at}", names(&[*winner])),
         },
-        Outcome::Tie(tied) => {
+        RankingOutcome::Tie(tied) => {
             let all = if tied.len() == 2 { "" } else { "all " };
             format!("{} are {all}equivalent at {at}, within {}", names(tied), percent(document.settings.theta))
         }
-        Outcome::Undecided(open) => format!("Undecided at {at}: {} are not significantly different", names(open)),
-        Outcome::NotJudged if document.withheld => format!("Not judged at {at}"),
-        Outcome::NotJudged => match unjudged_of(document) {
+        RankingOutcome::Undecided(open) => {
+            format!("Undecided at {at}: {} are not significantly different", names(open))
+        }
+        RankingOutcome::NotJudged if document.withheld => format!("Not judged at {at}"),
+        RankingOutcome::NotJudged => match unjudged_of(document) {
             Some(why) => format!("Not judged at {at}, {why}"),
             None => format!("Not judged at {at}, too few blocks or runs"),
         },
-        Outcome::Alone(only) => return format!("Only {} has values at {at}.", names(&[*only])),
-        Outcome::Nothing => return format!("No value at {at}."),
+        RankingOutcome::Alone(only) => return format!("Only {} has values at {at}.", names(&[*only])),
+        RankingOutcome::Nothing => return format!("No value at {at}."),
     };
     let changes: Vec<String> = (1..sets.len()).filter_map(|set| change(&sets[set].name, row, set)).collect();
     if changes.is_empty() {
@@ -454,24 +456,30 @@ fn label(operation: &Operation, ours: bool) -> String {
 }
 
 /// Returns the outcome of the analysis with sets numbered by the view's columns, the baseline first.
-fn outcome(operation: &Operation, places: &[usize]) -> Outcome {
+fn outcome(operation: &Operation, places: &[usize]) -> RankingOutcome {
     let place = |set: &usize| places.iter().position(|place| place == set).unwrap_or(*set);
     let all = |sets: &[usize]| sets.iter().map(place).collect();
     match &operation.ranking.outcome {
-        Outcome::Winner(set) => Outcome::Winner(place(set)),
-        Outcome::Tie(sets) => Outcome::Tie(all(sets)),
-        Outcome::Undecided(sets) => Outcome::Undecided(all(sets)),
-        Outcome::NotJudged => Outcome::NotJudged,
+        RankingOutcome::Winner(set) => RankingOutcome::Winner(place(set)),
+        RankingOutcome::Tie(sets) => RankingOutcome::Tie(all(sets)),
+        RankingOutcome::Undecided(sets) => RankingOutcome::Undecided(all(sets)),
+        RankingOutcome::NotJudged => RankingOutcome::NotJudged,
         // These sets have values, but their runs have too few cells in common for an estimate.
-        Outcome::Alone(_) | Outcome::Nothing if operation.classic.sets.values().flatten().count() > 1 => {
-            Outcome::NotJudged
+        RankingOutcome::Alone(_) | RankingOutcome::Nothing if operation.classic.sets.values().flatten().count() > 1 => {
+            RankingOutcome::NotJudged
         }
-        Outcome::Alone(set) => Outcome::Alone(place(set)),
-        Outcome::Nothing => Outcome::Nothing,
+        RankingOutcome::Alone(set) => RankingOutcome::Alone(place(set)),
+        RankingOutcome::Nothing => RankingOutcome::Nothing,
     }
 }
 
-fn mark(operation: &Operation, outcome: &Outcome, place: usize, names: &[&str], set: &SetStatistics<'_>) -> String {
+fn mark(
+    operation: &Operation,
+    outcome: &RankingOutcome,
+    place: usize,
+    names: &[&str],
+    set: &SetStatistics<'_>,
+) -> String {
     let verdict = set.judged.map(|judged| judged.verdict);
     if names.len() == 2 {
         return verdict.map(mark::of_change).unwrap_or_default();

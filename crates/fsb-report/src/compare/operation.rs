@@ -83,7 +83,7 @@ pub(crate) fn t_word(verdict: TVerdict) -> &'static str {
 pub(crate) fn method_name(method: Method) -> &'static str {
     match method {
         Method::Paired => "paired",
-        Method::PairedOnParts => "paired_on_parts",
+        Method::PairedOnSlices => "paired_on_parts",
         Method::PairedRuns => "paired_runs",
         Method::Welch => "welch",
     }

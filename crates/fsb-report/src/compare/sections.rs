@@ -292,7 +292,7 @@ fn of_set(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>, set: usize) 
         TableCell {
             text: found.n.to_string(),
             small: match found.method {
-                Method::Paired | Method::PairedOnParts => "blocks, paired",
+                Method::Paired | Method::PairedOnSlices => "blocks, paired",
                 Method::PairedRuns => "runs, paired",
                 Method::Welch => "runs, Welch",
             }

@@ -59,8 +59,8 @@ mod tests {
         let (record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 12);
         let summary = Summary::of_run(&record, &trials);
         let lines = read(&Report::of_run(&summary, &trials));
-        assert_eq!(lines.len(), 3 * summary.rows.len());
-        let (row, line) = (&summary.rows[0], &lines[1]);
+        assert_eq!(lines.len(), 3 * summary.cases.len());
+        let (row, line) = (&summary.cases[0], &lines[1]);
         let against = row.cells[1].against.as_ref().expect("a comparison");
         assert_eq!((&*line["label"], &*line["target"], &*line["baseline"]), (&*row.workload, "xfs", "ext4"));
         assert_eq!((&*line["unit"], &*line["better"], &*line["n"]), ("bytes_per_second", "higher", "12"));

@@ -325,7 +325,7 @@ mod tests {
         }
         let sheet = part(&book, "xl/worksheets/sheet1.xml");
         assert!(sheet.contains("state=\"frozen\"") && sheet.contains("<autoFilter ref=\"A1:Z25\"/>"), "{sheet}");
-        let ratio = summary.rows[0].cells[1].against.as_ref().expect("a comparison").ratio;
+        let ratio = summary.cases[0].cells[1].against.as_ref().expect("a comparison").ratio;
         assert!(sheet.contains(&format!("<v>{ratio}</v>")), "{ratio} in {sheet}");
         assert_eq!(book, FORMAT.render_bytes(&report), "the file depends on the run only");
     }

@@ -8,7 +8,7 @@ use fsb_model::{Better, RunRecord};
 use fsb_stats::{BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval};
 
 use super::summary::{Measured, Secondary, Summary, Workload};
-use crate::show::{Change, counted, listed, some_rows, told_of_rows};
+use crate::show::{Change, counted, describe_cases, listed, some_cases};
 
 /// Returns the lines below the table.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
@@ -21,27 +21,27 @@ fn flushed(summary: &Summary) -> Option<String> {
     /// Mean flushes per operation from which on a file system counts as one that flushes at each operation. Not every
     /// flush reaches the device on its own.
     const EACH: f64 = 0.9;
-    let rows = summary.rows.iter().filter_map(|row| {
+    let cases = summary.cases.iter().filter_map(|case| {
         let each = |cell: &Measured| {
             cell.beside("device_flushes_per_operation").is_some_and(|found| found.description.mean >= EACH)
         };
-        let measured = || row.cells.iter().filter(|cell| cell.estimate.is_some());
+        let measured = || case.cells.iter().filter(|cell| cell.estimate.is_some());
         if !measured().any(each) {
             return None;
         }
         let p99 = |cell: &Measured| {
-            let own = cell.latency.iter().find(|latency| latency.operation == row.operation);
+            let own = cell.latency.iter().find(|latency| latency.operation == case.operation);
             own.and_then(|latency| latency.at(0.99))
         };
-        let lines = summary.targets.iter().zip(&row.cells).filter_map(|(target, cell)| {
+        let lines = summary.targets.iter().zip(&case.cells).filter_map(|(target, cell)| {
             Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
         let lines: Vec<String> = lines.collect();
         // A partial list would suggest that the other targets have none.
-        (lines.len() == measured().count()).then(|| format!("{} at {}", lines.join(", "), row.workload))
+        (lines.len() == measured().count()).then(|| format!("{} at {}", lines.join(", "), case.workload))
     });
-    let rows: Vec<String> = rows.collect();
-    (!rows.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", rows.join("; ")))
+    let cases: Vec<String> = cases.collect();
+    (!cases.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", cases.join("; ")))
 }
 
 /// `Device bytes for each byte written: ext4 1.9 [1.8 2.0] and btrfs 3.1 [3.0 3.3] (geometric mean of 4 workloads, 95 %
@@ -50,28 +50,28 @@ fn flushed(summary: &Summary) -> Option<String> {
 fn wear(summary: &Summary) -> Option<String> {
     /// An endurance that makers of consumer disks state for 1 TB.
     const RATED: f64 = 600.0;
-    // A row counts only if all targets have it, so that all means are of the same work.
+    // A case counts only if all targets have it, so that all means are of the same work.
     fn points(cell: &Measured) -> Option<&[BlockValue]> {
         Some(&cell.beside(WRITE_AMPLIFICATION.name)?.points)
     }
-    let rows: Vec<Vec<&[BlockValue]>> = summary
-        .rows
+    let cases: Vec<Vec<&[BlockValue]>> = summary
+        .cases
         .iter()
-        .filter(|row| row.withheld.is_none())
-        .filter_map(|row| row.cells.iter().map(points).collect())
+        .filter(|case| case.withheld.is_none())
+        .filter_map(|case| case.cells.iter().map(points).collect())
         .collect();
-    // By block and target: the sum of the logarithms, and the number of rows that have one.
+    // By block and target: the sum of the logarithms, and the number of cases that have one.
     let mut sums: BTreeMap<u32, Vec<(f64, usize)>> = BTreeMap::new();
-    for row in &rows {
-        for (target, points) in row.iter().enumerate() {
+    for case in &cases {
+        for (target, points) in case.iter().enumerate() {
             for point in points.iter().filter(|point| point.value > 0.0) {
-                let targets = sums.entry(point.block).or_insert_with(|| vec![(0.0, 0); row.len()]);
+                let targets = sums.entry(point.block).or_insert_with(|| vec![(0.0, 0); case.len()]);
                 targets[target].0 += point.value.ln();
                 targets[target].1 += 1;
             }
         }
     }
-    let complete = sums.values().filter(|targets| targets.iter().all(|(_, count)| *count == rows.len()));
+    let complete = sums.values().filter(|targets| targets.iter().all(|(_, count)| *count == cases.len()));
     let means = |targets: &Vec<(f64, usize)>| targets.iter().map(|(sum, count)| sum / *count as f64).collect();
     let logs: Vec<Vec<f64>> = complete.map(means).collect();
     if logs.len() < FEWEST_JUDGED || summary.unjudged.is_some() {
@@ -97,15 +97,15 @@ fn wear(summary: &Summary) -> Option<String> {
     Some(format!(
         "Device bytes for each byte written: {} (geometric mean of {}, 95 % intervals).{}",
         listed(&shown),
-        counted(rows.len(), "workload"),
+        counted(cases.len(), "workload"),
         if differs { &endurance } else { "" }
     ))
 }
 
 /// `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
 fn space(summary: &Summary) -> Option<String> {
-    let rows = differing(summary, SPACE, |_| true);
-    (!rows.is_empty()).then(|| format!("Space that the files take differs: {}.", told_of_rows(&rows)))
+    let cases = differing(summary, SPACE, |_| true);
+    (!cases.is_empty()).then(|| format!("Space that the files take differs: {}.", describe_cases(&cases)))
 }
 
 /// `No device I/O in the timed part: read 1M, warm; rename 4K files.`
@@ -115,52 +115,53 @@ fn in_memory(summary: &Summary) -> Option<String> {
         let flushed = cell.beside("device_flushes_per_operation").map(|found| found.description.max);
         moved == Some(0.0) && flushed.is_none_or(|flushed| flushed == 0.0)
     };
-    let rows: Vec<String> = summary
-        .rows
+    let cases: Vec<String> = summary
+        .cases
         .iter()
-        .filter(|row| {
-            let mut measured = row.cells.iter().filter(|cell| cell.estimate.is_some()).peekable();
+        .filter(|case| {
+            let mut measured = case.cells.iter().filter(|cell| cell.estimate.is_some()).peekable();
             measured.peek().is_some() && measured.all(idle)
         })
-        .map(|row| row.workload.clone())
+        .map(|case| case.workload.clone())
         .collect();
-    (!rows.is_empty()).then(|| format!("No device I/O in the timed part: {}.", some_rows(&rows)))
+    (!cases.is_empty()).then(|| format!("No device I/O in the timed part: {}.", some_cases(&cases)))
 }
 
 /// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
 fn processors(summary: &Summary) -> Option<String> {
     let even = |cell: &Measured| cell.against.as_ref().is_some_and(|against| !against.verdict.is_sure());
-    let rows = differing(summary, CPU, even);
-    (!rows.is_empty()).then(|| format!("CPU time per operation differs where speed does not: {}.", told_of_rows(&rows)))
+    let cases = differing(summary, CPU, even);
+    (!cases.is_empty())
+        .then(|| format!("CPU time per operation differs where speed does not: {}.", describe_cases(&cases)))
 }
 
 /// Returns the changes of a cost against the baseline that are significant and larger than matters, with the names of
-/// their rows.
+/// their cases.
 fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> Vec<(String, String)> {
-    let of_row = |row: &Workload| {
-        let cells = summary.targets.iter().zip(&row.cells).filter(|(_, cell)| is_meant(cell));
+    let of_case = |case: &Workload| {
+        let cells = summary.targets.iter().zip(&case.cells).filter(|(_, cell)| is_meant(cell));
         let named = cells.filter_map(|(target, cell)| {
             let comparison = significant(cell, |metric| metric == cost)?;
             Some(format!("{} {}", target.label(), Change::from_comparison(comparison).text()))
         });
         let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
     };
-    summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect()
+    summary.cases.iter().filter(|_| summary.compares()).filter_map(of_case).collect()
 }
 
 /// `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files, durable.`: the speeds that
 /// deferred work changes significantly and by more than matters.
 pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
-    let of_row = |row: &Workload| {
-        let cells = summary.targets.iter().zip(&row.cells);
+    let of_case = |case: &Workload| {
+        let cells = summary.targets.iter().zip(&case.cells);
         let named = cells
-            .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), deferred_change(cell, row.better)?)));
+            .filter_map(|(target, cell)| Some(format!("{} {}", target.label(), deferred_change(cell, case.better)?)));
         let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
     };
-    let rows: Vec<(String, String)> = summary.rows.iter().filter_map(of_row).collect();
-    (!rows.is_empty()).then(|| format!("Including deferred work: {}.", told_of_rows(&rows)))
+    let cases: Vec<(String, String)> = summary.cases.iter().filter_map(of_case).collect();
+    (!cases.is_empty()).then(|| format!("Including deferred work: {}.", describe_cases(&cases)))
 }
 
 /// Returns the change of a cell's speed if the clock runs on until the target is idle.
@@ -175,7 +176,7 @@ pub(super) const CPU: &str = "cpu_per_operation";
 /// Bytes that the files take.
 const SPACE: &str = "space";
 
-/// The comparisons of one metric, each with its row and its target.
+/// The comparisons of one metric, each with its case and its target.
 #[derive(Default)]
 struct Compared {
     places: Vec<(usize, usize)>,
@@ -184,13 +185,13 @@ struct Compared {
 
 /// Compares costs with those of the baseline, and rates that include deferred work with rates without it. Corrects all
 /// these comparisons together for their number.
-pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
+pub(super) fn compare(cases: &mut [Workload], record: &RunRecord) {
     let mut compared: BTreeMap<String, Compared> = BTreeMap::new();
     let is_ranked = |target: usize| record.unjudged_target(&record.plan.targets[target]).is_none();
-    for (number, row) in rows.iter().enumerate().filter(|(_, row)| row.withheld.is_none()) {
-        for (target, cell) in row.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
+    for (number, case) in cases.iter().enumerate().filter(|(_, case)| case.withheld.is_none()) {
+        for (target, cell) in case.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
             for found in &cell.secondary {
-                let Some((samples, better)) = samples(row, target, found) else { continue };
+                let Some((samples, better)) = samples(case, target, found) else { continue };
                 let Ok(ranking) = Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta) else {
                     continue;
                 };
@@ -202,8 +203,8 @@ pub(super) fn compare(rows: &mut [Workload], record: &RunRecord) {
     }
     hold_groups_over_page(compared.values_mut().map(|compared| &mut compared.rankings[..]));
     for (metric, Compared { places, rankings }) in &compared {
-        for ((row, target), ranking) in places.iter().zip(rankings) {
-            let secondary = &mut rows[*row].cells[*target].secondary;
+        for ((case, target), ranking) in places.iter().zip(rankings) {
+            let secondary = &mut cases[*case].cells[*target].secondary;
             if let Some(found) = secondary.iter_mut().find(|found| found.metric == *metric) {
                 found.against = ranking.comparison(0, 1);
             }
@@ -223,16 +224,16 @@ fn is_compared(metric: &str) -> bool {
 
 /// Returns the values to compare and the direction that is good. Returns `None` for metrics that are not compared, and
 /// if a value is not positive.
-fn samples(row: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
+fn samples(case: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
     // Both rates of a trial are of one slice of the medium, which cancels out.
-    let without_part =
-        |points: &[BlockValue]| points.iter().map(|point| BlockValue { part: None, within: None, ..*point }).collect();
+    let without_slice =
+        |points: &[BlockValue]| points.iter().map(|point| BlockValue { slice: None, within: None, ..*point }).collect();
     let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
         CPU | SPACE if target > 0 => {
-            ([row.cells[0].beside(&found.metric)?.points.clone(), found.points.clone()], Better::Lower)
+            ([case.cells[0].beside(&found.metric)?.points.clone(), found.points.clone()], Better::Lower)
         }
         metric if metric.ends_with(WITH_DEFERRED) => {
-            ([without_part(&row.cells[target].values()), without_part(&found.points)], row.better)
+            ([without_slice(&case.cells[target].values()), without_slice(&found.points)], case.better)
         }
         _ => return None,
     };
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(wear(&Summary::of_run(&record, &trials)), None);
     }
 
-    /// Differences at one row that are significant alone, but that chance produces among twelve rows.
+    /// Differences at one case that are significant alone, but that chance produces among twelve cases.
     #[test]
     fn costs_are_corrected_for_the_number_of_rows() {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
@@ -321,7 +322,7 @@ mod tests {
         }
         let against = |record: &fsb_model::RunRecord, trials: &[fsb_model::Trial]| {
             let summary = Summary::of_run(record, trials);
-            (lines(&summary).len(), summary.rows[0].cells[1].beside(CPU).unwrap().against.clone().unwrap())
+            (lines(&summary).len(), summary.cases[0].cells[1].beside(CPU).unwrap().against.clone().unwrap())
         };
         let (lines, comparison) = against(&record, &trials);
         assert_eq!((lines, comparison.verdict), (0, fsb_stats::Verdict::PerhapsSlower), "{comparison:?}");
@@ -340,17 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_compared_where_targets_exchange_parts() {
+    fn costs_are_compared_where_targets_exchange_slices() {
         let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
         let summary = Summary::of_run(&record, &trials);
-        for cell in &summary.rows[0].cells[1..] {
+        for cell in &summary.cases[0].cells[1..] {
             let against = cell.beside(CPU).unwrap().against.as_ref().unwrap();
-            assert_eq!(against.method, fsb_stats::Method::PairedOnParts);
+            assert_eq!(against.method, fsb_stats::Method::PairedOnSlices);
             assert!(against.interval.is_some() && against.nominal_level.is_some(), "{against:?}");
         }
     }
 
-    /// Returns the line of a run whose first row has these rates with deferred work, as shares of its rates, by block.
+    /// Returns the line of a run whose first case has these rates with deferred work, as shares of its rates, by block.
     fn line_of(share: impl Fn(u32) -> f64) -> Option<String> {
         line_of_run(sample::run(&["ext4", "xfs"], 6), share)
     }
@@ -369,9 +370,9 @@ mod tests {
     fn deferred_work_is_told_with_its_interval_where_it_is_significant() {
         let steady = line_of(|block| 0.9 - 0.002 * f64::from(block % 3)).unwrap();
         assert_eq!(steady, "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
-        let on_parts =
+        let on_slices =
             line_of_run(sample::side_by_side(&["ext4", "xfs"], 6), |block| 0.9 - 0.002 * f64::from(block % 3));
-        assert_eq!(on_parts.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
+        assert_eq!(on_slices.unwrap(), "Including deferred work: xfs -10 % [-10 -10] at write 1M, durable.");
         assert_eq!(line_of(|block| if block == 3 { 0.3 } else { 0.99 }), None, "one block alone is not significant");
         assert_eq!(line_of(|block| 0.98 - 0.002 * f64::from(block % 3)), None, "less than matters");
     }

@@ -174,8 +174,8 @@ fn controls(record: &RunRecord) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     control_rows(&mut rows, &record.controls);
     // Controls of single targets are in the tables of those targets.
-    let of_a_visit = |name: &String| record.targets.values().any(|target| target.controls.contains_key(name));
-    let known = |name: &String| record.controls.contains_key(name) || of_a_visit(name);
+    let of_a_target = |name: &String| record.targets.values().any(|target| target.controls.contains_key(name));
+    let known = |name: &String| record.controls.contains_key(name) || of_a_target(name);
     for (name, asked) in record.plan.controls.iter().filter(|(name, _)| !known(name)) {
         rows.both(name, asked.as_str(), "");
     }

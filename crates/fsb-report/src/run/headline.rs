@@ -1,25 +1,25 @@
-//! The answer in a sentence, and one finding per row.
+//! The answer in a sentence, and one finding per case.
 
-use fsb_stats::{FEWEST_JUDGED, Interval, Outcome, Ranking, Resolution, Verdict};
+use fsb_stats::{FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict};
 
 use super::risks;
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
 use crate::judged::{TallyWords, Told, bound, resolution_text, tally};
-use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_rows};
+use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_cases};
 
 /// Returns the answer: the number of workloads at which each target is fastest, the ties and the undecided ones.
 pub(super) fn headline(summary: &Summary) -> String {
-    let total = summary.rows.len();
+    let total = summary.cases.len();
     if summary.blocks == 0 {
         return "Nothing was measured.".to_owned();
     }
     if !summary.has_values() {
         return format!(
             "Nothing was measured: no value at {}.",
-            match summary.rows.as_slice() {
-                [row] => row.workload.clone(),
-                rows => counted(rows.len(), "workload"),
+            match summary.cases.as_slice() {
+                [case] => case.workload.clone(),
+                cases => counted(cases.len(), "workload"),
             }
         );
     }
@@ -31,17 +31,17 @@ pub(super) fn headline(summary: &Summary) -> String {
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
     let reasons = withheld_reasons(summary);
-    if reasons.iter().map(|(_, rows)| rows.len()).sum::<usize>() == total && total > 1 {
+    if reasons.iter().map(|(_, cases)| cases.len()).sum::<usize>() == total && total > 1 {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
         return format!("{workloads}, {blocks}: not judged: {}; {}.", listed(&because), reasons[0].0.remedy());
     }
-    if !summary.is_judged() && summary.rows.iter().any(|row| row.ranking.outcome == Outcome::NotJudged) {
+    if !summary.is_judged() && summary.cases.iter().any(|case| case.ranking.outcome == RankingOutcome::NotJudged) {
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         return format!("{workloads}, {blocks}: described, not judged.");
     }
-    if let [row] = summary.rows.as_slice() {
-        return risks::preface(summary) + &row.finding;
+    if let [case] = summary.cases.as_slice() {
+        return risks::preface(summary) + &case.finding;
     }
     if let Some(answer) = risks::only_safe(summary) {
         return answer;
@@ -49,7 +49,7 @@ pub(super) fn headline(summary: &Summary) -> String {
     let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let outcomes: Vec<Told<'_>> =
-        summary.rows.iter().map(|row| Told { outcome: &row.ranking.outcome, resolution: row.resolution }).collect();
+        summary.cases.iter().map(|case| Told { outcome: &case.ranking.outcome, resolution: case.resolution }).collect();
     let words = TallyWords { best: "fastest", row: "workload", alone: "on one target only", theta: summary.theta };
     let answer = tally(&names, &outcomes, words);
     let faster = risks::faster(summary);
@@ -60,7 +60,7 @@ pub(super) fn headline(summary: &Summary) -> String {
 /// several cases, or more than a sentence holds.
 pub(super) fn overall(summary: &Summary) -> Option<String> {
     const NAMED: usize = 4;
-    let is_answered = summary.rows.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
+    let is_answered = summary.cases.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
     if summary.unjudged.is_some() || !is_answered {
         return None;
     }
@@ -77,10 +77,10 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
 
 /// Returns the beginning of a headline if some cases are withheld: their number, the reasons and the remedies.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
-    let (reasons, all) = (withheld_reasons(summary), summary.rows.len());
-    let withheld: usize = reasons.iter().map(|(_, rows)| rows.len()).sum();
-    let said = reasons.iter().map(|(why, rows)| {
-        format!("Not judged at {} of {all} workloads: {}; {}. ", rows.len(), why.summarized(), why.remedy())
+    let (reasons, all) = (withheld_reasons(summary), summary.cases.len());
+    let withheld: usize = reasons.iter().map(|(_, cases)| cases.len()).sum();
+    let said = reasons.iter().map(|(why, cases)| {
+        format!("Not judged at {} of {all} workloads: {}; {}. ", cases.len(), why.summarized(), why.remedy())
     });
     (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
 }
@@ -89,71 +89,71 @@ pub(super) fn withheld(summary: &Summary) -> Option<String> {
 /// all.
 pub(super) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>)> {
     let mut reasons: Vec<(&Withheld, Vec<String>)> = Vec::new();
-    for row in &summary.rows {
-        let Some(found) = &row.withheld else { continue };
+    for case in &summary.cases {
+        let Some(found) = &case.withheld else { continue };
         match reasons.iter_mut().find(|(known, _)| known.summarized() == found.summarized()) {
-            Some((_, rows)) => rows.push(row.workload.clone()),
-            None => reasons.push((found, vec![row.workload.clone()])),
+            Some((_, cases)) => cases.push(case.workload.clone()),
+            None => reasons.push((found, vec![case.workload.clone()])),
         }
     }
     reasons
 }
 
-/// Writes each row's finding.
+/// Writes each case's finding.
 pub(super) fn add_findings(summary: &mut Summary) {
-    let findings: Vec<String> = summary.rows.iter().map(|row| finding(summary, row)).collect();
-    for (row, finding) in summary.rows.iter_mut().zip(findings) {
-        row.finding = finding;
+    let findings: Vec<String> = summary.cases.iter().map(|case| finding(summary, case)).collect();
+    for (case, finding) in summary.cases.iter_mut().zip(findings) {
+        case.finding = finding;
     }
 }
 
-fn finding(summary: &Summary, row: &Workload) -> String {
+fn finding(summary: &Summary, case: &Workload) -> String {
     let name = |target: &usize| summary.targets[*target].label();
     let names = |targets: &[usize]| risks::names(summary, targets);
-    let faster = risks::faster_at(summary, row);
-    let at = &row.workload;
-    match &row.ranking.outcome {
-        Outcome::Winner(winner) => {
-            format!("{} is fastest at {at}{}{faster}.", name(winner), margin(summary, row, *winner))
+    let faster = risks::faster_at(summary, case);
+    let at = &case.workload;
+    match &case.ranking.outcome {
+        RankingOutcome::Winner(winner) => {
+            format!("{} is fastest at {at}{}{faster}.", name(winner), margin(summary, case, *winner))
         }
-        Outcome::Tie(tied) => {
+        RankingOutcome::Tie(tied) => {
             let verb = if tied.len() == 2 { "are" } else { "are all" };
-            let said = row.resolution.map_or_else(|| "equivalent".to_owned(), resolution_text);
-            format!("{} {verb} {said} at {at}{}{faster}.", names(tied), losers(summary, row, tied))
+            let said = case.resolution.map_or_else(|| "equivalent".to_owned(), resolution_text);
+            format!("{} {verb} {said} at {at}{}{faster}.", names(tied), losers(summary, case, tied))
         }
-        Outcome::Undecided(open) => {
-            let start = match row.resolution {
+        RankingOutcome::Undecided(open) => {
+            let start = match case.resolution {
                 Some(found) => format!("{} at {at} between {}", capital(&resolution_text(found)), names(open)),
                 None => format!("{} are not significantly different at {at}", names(open)),
             };
-            let reach = match row.resolution {
+            let reach = match case.resolution {
                 Some(Resolution::Undecided(change)) => format!(", up to {}", bound(change)),
                 _ => String::new(),
             };
-            format!("{start}{reach}{}{}{faster}.", directions(summary, row, open), losers(summary, row, open))
+            format!("{start}{reach}{}{}{faster}.", directions(summary, case, open), losers(summary, case, open))
         }
-        Outcome::NotJudged if summary.unjudged.is_some() => {
+        RankingOutcome::NotJudged if summary.unjudged.is_some() => {
             format!("Not judged at {at}: {}.", summary.unjudged.as_deref().unwrap_or_default())
         }
-        Outcome::NotJudged if summary.is_comparison() => match &row.withheld {
+        RankingOutcome::NotJudged if summary.is_comparison() => match &case.withheld {
             Some(why) => format!("Not judged at {at}: {}; {}.", why.to_text(), why.remedy()),
             None => format!("Not judged at {at}: fewer than {FEWEST_JUDGED} blocks in common."),
         },
-        Outcome::Alone(only) if barred_have_values(summary, row) => {
-            format!("{} is the only safe target at {at}{}{faster}.", name(only), losers(summary, row, &[*only]))
+        RankingOutcome::Alone(only) if barred_have_values(summary, case) => {
+            format!("{} is the only safe target at {at}{}{faster}.", name(only), losers(summary, case, &[*only]))
         }
-        Outcome::Alone(only) if summary.is_comparison() => format!("Only {} has values at {at}.", name(only)),
-        Outcome::Alone(only) => alone(row, *only),
-        Outcome::NotJudged | Outcome::Nothing => format!("No value at {at}."),
+        RankingOutcome::Alone(only) if summary.is_comparison() => format!("Only {} has values at {at}.", name(only)),
+        RankingOutcome::Alone(only) => alone(case, *only),
+        RankingOutcome::NotJudged | RankingOutcome::Nothing => format!("No value at {at}."),
     }
 }
 
 /// Names the contenders that are probably or perhaps faster than another one.
-fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
+fn directions(summary: &Summary, case: &Workload, open: &[usize]) -> String {
     let pairs = open.iter().flat_map(|faster| open.iter().map(move |slower| (*faster, *slower)));
     let name = |target: usize| summary.targets[target].label();
     pairs
-        .filter_map(|(faster, slower)| match row.ranking.verdict(slower, faster) {
+        .filter_map(|(faster, slower)| match case.ranking.verdict(slower, faster) {
             verdict @ (Verdict::ProbablyFaster | Verdict::PerhapsFaster) => {
                 Some(format!("; {} is {} than {}", name(faster), verdict.words(), name(slower)))
             }
@@ -163,19 +163,19 @@ fn directions(summary: &Summary, row: &Workload, open: &[usize]) -> String {
 }
 
 /// Returns the lead of the winner over its closest rival.
-fn margin(summary: &Summary, row: &Workload, winner: usize) -> String {
-    let rivals = (0..row.cells.len()).filter(|target| *target != winner && row.ranking.may_win(*target));
+fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
+    let rivals = (0..case.cells.len()).filter(|target| *target != winner && case.ranking.may_win(*target));
     // The closest rival is the one that the winner leads by the smallest ratio of speeds.
-    let lead = |ratio: f64| if row.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
+    let lead = |ratio: f64| if case.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
     let closest = rivals
-        .filter_map(|rival| Some((rival, row.ranking.comparison(rival, winner)?)))
+        .filter_map(|rival| Some((rival, case.ranking.comparison(rival, winner)?)))
         .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
     let Some((rival, comparison)) = closest else { return String::new() };
     // Like the table, the headline gives the change against the baseline if the baseline is one of the two.
-    let of_rival = row.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
+    let of_rival = case.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
     let Change { center, ends } = Change::from_comparison(of_rival.as_ref().unwrap_or(&comparison));
     let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
-    let what = if row.better == fsb_model::Better::Higher { "" } else { " in time" };
+    let what = if case.better == fsb_model::Better::Higher { "" } else { " in time" };
     let name = summary.targets[rival].label();
     match of_rival {
         Some(_) => format!(": {name} {center}{what}{interval}"),
@@ -189,11 +189,12 @@ pub(crate) fn level(level: f64) -> String {
 }
 
 /// Names the targets that are slower than every contender, then those that are slower than some of them.
-fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
+fn losers(summary: &Summary, case: &Workload, contenders: &[usize]) -> String {
     let name = |target: usize| summary.targets[target].label();
-    let others =
-        || (0..row.cells.len()).filter(|target| !row.cells[*target].trials.is_empty() && !contenders.contains(target));
-    let slower_than_all = |target: &usize| row.ranking.is_slower_than_all(*target, contenders);
+    let others = || {
+        (0..case.cells.len()).filter(|target| !case.cells[*target].trials.is_empty() && !contenders.contains(target))
+    };
+    let slower_than_all = |target: &usize| case.ranking.is_slower_than_all(*target, contenders);
     let slower: Vec<String> = others().filter(slower_than_all).map(name).collect();
     let of_all = match slower.len() {
         0 => String::new(),
@@ -201,59 +202,59 @@ fn losers(summary: &Summary, row: &Workload, contenders: &[usize]) -> String {
         _ => format!("; {} are slower", listed(&slower)),
     };
     let of_some = others().filter(|target| !slower_than_all(target)).filter_map(|target| {
-        let faster = contenders.iter().filter(|contender| row.ranking.is_slower_than_all(target, &[**contender]));
+        let faster = contenders.iter().filter(|contender| case.ranking.is_slower_than_all(target, &[**contender]));
         let faster: Vec<String> = faster.map(|contender| name(*contender)).collect();
         (!faster.is_empty()).then(|| format!("; {} is slower than {}", name(target), listed(&faster)))
     });
     of_all + &of_some.collect::<String>()
 }
 
-/// Returns whether a target that may not win was measured at this row.
-fn barred_have_values(summary: &Summary, row: &Workload) -> bool {
-    let cells = summary.targets.iter().zip(&row.cells);
+/// Returns whether a target that may not win was measured at this case.
+fn barred_have_values(summary: &Summary, case: &Workload) -> bool {
+    let cells = summary.targets.iter().zip(&case.cells);
     cells.into_iter().any(|(target, cell)| !target.may_win && !cell.trials.is_empty())
 }
 
-fn alone(row: &Workload, only: usize) -> String {
-    let Some(estimate) = &row.cells[only].estimate else { return format!("No value at {}.", row.workload) };
+fn alone(case: &Workload, only: usize) -> String {
+    let Some(estimate) = &case.cells[only].estimate else { return format!("No value at {}.", case.workload) };
     let interval = estimate
         .interval
         .filter(|_| estimate.is_judged())
-        .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", row.unit.show(lo), row.unit.show(hi)))
+        .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", case.unit.show(lo), case.unit.show(hi)))
         .unwrap_or_default();
-    format!("{}: {}{interval}.", row.workload, row.unit.show(estimate.value))
+    format!("{}: {}{interval}.", case.workload, case.unit.show(estimate.value))
 }
 
-/// Returns a line below the table for each kind of row without a winner.
+/// Returns a line below the table for each kind of case without a winner.
 pub(super) fn resolution_lines(summary: &Summary) -> Vec<String> {
-    let rows_with = |wanted: fn(Resolution) -> bool| {
-        let of = |row: &Workload| {
-            let resolution = row.resolution.filter(|resolution| wanted(*resolution))?;
-            Some(format!("{} at {}", bound(resolution.change()), row.workload))
+    let cases_with = |wanted: fn(Resolution) -> bool| {
+        let of = |case: &Workload| {
+            let resolution = case.resolution.filter(|resolution| wanted(*resolution))?;
+            Some(format!("{} at {}", bound(resolution.change()), case.workload))
         };
-        some_rows(&summary.rows.iter().filter_map(of).collect::<Vec<_>>())
+        some_cases(&summary.cases.iter().filter_map(of).collect::<Vec<_>>())
     };
     let lines = [
-        ("Equal within ", rows_with(|found| matches!(found, Resolution::EqualWithin(_)))),
-        ("No difference larger than ", rows_with(|found| matches!(found, Resolution::NoDifferenceAbove(_)))),
-        ("A difference of no more than ", rows_with(|found| matches!(found, Resolution::NoMoreThan(_)))),
-        ("Undecided, up to ", rows_with(|found| matches!(found, Resolution::Undecided(_)))),
+        ("Equal within ", cases_with(|found| matches!(found, Resolution::EqualWithin(_)))),
+        ("No difference larger than ", cases_with(|found| matches!(found, Resolution::NoDifferenceAbove(_)))),
+        ("A difference of no more than ", cases_with(|found| matches!(found, Resolution::NoMoreThan(_)))),
+        ("Undecided, up to ", cases_with(|found| matches!(found, Resolution::Undecided(_)))),
     ];
-    lines.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(start, rows)| format!("{start}{rows}.")).collect()
+    lines.into_iter().filter(|(_, cases)| !cases.is_empty()).map(|(start, cases)| format!("{start}{cases}.")).collect()
 }
 
 // Runs that give numbers and judge nothing: on an emulated machine, on an array whose members share one disk.
 
 /// Removes the comparisons of targets: ranks, letters, ratios, overall results. Measured values remain.
 pub(super) fn strip_verdicts(summary: &mut Summary) {
-    for row in &mut summary.rows {
-        let outcome = match row.ranking.outcome {
-            Outcome::Nothing => Outcome::Nothing,
-            _ => Outcome::NotJudged,
+    for case in &mut summary.cases {
+        let outcome = match case.ranking.outcome {
+            RankingOutcome::Nothing => RankingOutcome::Nothing,
+            _ => RankingOutcome::NotJudged,
         };
-        row.ranking = Ranking::without_pairs(row.cells.len(), outcome);
-        row.resolution = None;
-        for cell in &mut row.cells {
+        case.ranking = Ranking::without_pairs(case.cells.len(), outcome);
+        case.resolution = None;
+        for cell in &mut case.cells {
             (cell.against, cell.scatter) = (None, None);
             cell.mark.clear();
             cell.secondary.iter_mut().for_each(|secondary| secondary.against = None);
@@ -265,7 +266,7 @@ pub(super) fn strip_verdicts(summary: &mut Summary) {
 /// Returns the headline.
 fn unjudged_headline(summary: &Summary, why: &str) -> String {
     let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
-    let (workloads, blocks) = (counted(summary.rows.len(), "workload"), counted(summary.blocks as usize, "block"));
+    let (workloads, blocks) = (counted(summary.cases.len(), "workload"), counted(summary.blocks as usize, "block"));
     let targets = listed_or_counted(&names, "target");
     format!("{}. {workloads} in {blocks} on {targets}: numbers, nothing is judged.", capital(why))
 }

@@ -73,7 +73,7 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
 }
 
 fn rounds(summary: &Summary) -> Option<Paragraph> {
-    let known = summary.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.scatter.is_some());
+    let known = summary.cases.iter().flat_map(|row| &row.cells).any(|cell| cell.scatter.is_some());
     known.then(|| Paragraph {
         title: "Rounds and blocks",
         text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \
@@ -105,9 +105,9 @@ fn cell(summary: &Summary) -> Paragraph {
 }
 
 fn pairs(summary: &Summary) -> Paragraph {
-    let mut pairs = summary.rows.iter().flat_map(|row| &row.ranking.pairs);
-    let parts = pairs.any(|pair| pair.comparison.method == Method::PairedOnParts);
-    let how = if parts {
+    let mut pairs = summary.cases.iter().flat_map(|row| &row.ranking.pairs);
+    let exchanged = pairs.any(|pair| pair.comparison.method == Method::PairedOnSlices);
+    let how = if exchanged {
         " Targets exchange slices of the medium. The difference between slices is estimated by least squares from all \
          targets of the workload (block + target + slice) and subtracted; the error comes from the residuals of the \
          pair's own differences, with as many degrees of freedom as the fit leaves them."

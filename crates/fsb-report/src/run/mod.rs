@@ -1,5 +1,6 @@
 //! Runs: assembles the summary from a record and its trials. The submodules are the parts of a report on a run.
 
+mod cases;
 mod causes;
 pub(crate) mod claims;
 mod costs;
@@ -15,7 +16,6 @@ pub(crate) mod published;
 mod report_trial;
 pub(crate) mod risks;
 mod roles;
-mod rows;
 mod samples;
 mod scaling;
 pub(crate) mod sections;
@@ -32,11 +32,12 @@ use fsb_model::run::Placement;
 use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::{Repetition, RunRecord, TargetKind, Trial, Unit, Warning, metric};
 use fsb_stats::compare::{Document, Finding};
-use fsb_stats::{Comparison, FEWEST_JUDGED, Outcome, blocks_to_scale};
+use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 
 use crate::record_text::{placement_reason_text, stop_reason_text, sufficient_budget};
 use crate::show::{counted, scale};
 
+pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
 pub use device::device_text;
@@ -47,7 +48,6 @@ pub use report_trial::{
     MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
 };
 pub use roles::{Program, ROLES, Role};
-pub use rows::{RowNow, row_states};
 pub use summary::{
     By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall, Scaling, Secondary, State, Summary, TargetSummary,
     TrialPoint, Trust, TrustLevel, Workload,
@@ -63,10 +63,10 @@ impl Summary {
     /// Assembles the summary from trials that hold only the fields that reports show.
     pub fn of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
         let targets = targets(record);
-        let (rows, correlation) = rows::rows(record, trials);
-        let overall = rows::overall(&rows, &targets, correlation, record.plan.theta);
+        let (cases, correlation) = cases::cases(record, trials);
+        let overall = cases::overall(&cases, &targets, correlation, record.plan.theta);
         let blocks = blocks(trials);
-        let scaling = scaling::curves(&rows, &targets, trials, record.plan.theta);
+        let scaling = scaling::curves(&cases, &targets, trials, record.plan.theta);
         let mut summary = Summary {
             name: record.name.clone(),
             suite: record.plan.name.clone(),
@@ -78,8 +78,8 @@ impl Summary {
             theta: record.plan.theta,
             reference: 0,
             targets,
-            left_out: left_out(record, &rows),
-            rows,
+            left_out: left_out(record, &cases),
+            cases,
             overall,
             correlation,
             blocks,
@@ -104,7 +104,7 @@ impl Summary {
         if summary.unjudged.is_some() {
             headline::strip_verdicts(&mut summary);
         }
-        let differences = summary.rows.iter().filter(|row| row.withheld.is_none()).flat_map(significant);
+        let differences = summary.cases.iter().filter(|case| case.withheld.is_none()).flat_map(significant);
         summary.explanations = causes::explanations(record, &differences.collect::<Vec<_>>(), trials);
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
@@ -152,8 +152,8 @@ impl Summary {
             return self;
         }
         let is_withheld = |finding: &Finding| {
-            let of = |row: &Workload| row.operation == finding.operation && row.withheld.is_some();
-            self.rows.iter().any(of)
+            let of = |case: &Workload| case.operation == finding.operation && case.withheld.is_some();
+            self.cases.iter().any(of)
         };
         self.findings = Some(findings.into_iter().filter(|finding| !is_withheld(finding)).collect());
         self.warnings.extend(warnings);
@@ -168,15 +168,15 @@ impl Summary {
     }
 }
 
-/// Returns the workloads without a row that the run left out because of its budget.
-fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
+/// Returns the workloads without a case that the run left out because of its budget.
+fn left_out(record: &RunRecord, cases: &[Workload]) -> Vec<String> {
     let of_warning = |warning: &Warning| match warning {
         Warning::LeftOut { workloads, .. } | Warning::TooLong { workloads, .. } => workloads.clone(),
         _ => Vec::new(),
     };
     let mut labels: Vec<String> = Vec::new();
     for label in record.warnings.iter().flat_map(of_warning) {
-        if !labels.contains(&label) && rows.iter().all(|row| row.workload != label) {
+        if !labels.contains(&label) && cases.iter().all(|case| case.workload != label) {
             labels.push(label);
         }
     }
@@ -184,10 +184,10 @@ fn left_out(record: &RunRecord, rows: &[Workload]) -> Vec<String> {
 }
 
 /// Returns the significant differences from the baseline in a rate of operations.
-fn significant(row: &Workload) -> impl Iterator<Item = (&str, usize)> {
-    let cells = row.cells.iter().enumerate().filter(|_| row.metric == metric::OPERATION_RATE.name);
+fn significant(case: &Workload) -> impl Iterator<Item = (&str, usize)> {
+    let cells = case.cells.iter().enumerate().filter(|_| case.metric == metric::OPERATION_RATE.name);
     let sure = cells.filter(|(_, cell)| cell.against.as_ref().is_some_and(|against| against.verdict.is_sure()));
-    sure.map(|(place, _)| (row.workload.as_str(), place))
+    sure.map(|(place, _)| (case.workload.as_str(), place))
 }
 
 fn targets(record: &RunRecord) -> Vec<TargetSummary> {
@@ -293,7 +293,7 @@ fn seconds(record: &RunRecord, trials: &[ReportTrial]) -> Option<f64> {
     (total > 0.0).then_some(total)
 }
 
-/// Returns the option that would narrow the intervals of undecided rows or allow verdicts, or the reason why nothing is
+/// Returns the option that would narrow the intervals of undecided cases or allow verdicts, or the reason why nothing is
 /// judged.
 fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option<String> {
     if let Some(why) = summary.unjudged.as_deref().filter(|_| summary.blocks > 0) {
@@ -313,8 +313,8 @@ fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option
         let fewest = FEWEST_JUDGED as u32;
         return Some(format!("--blocks {fewest} or more gives verdicts{}", about(fewest).unwrap_or_default()));
     }
-    let is_undecided = |row: &&Workload| matches!(row.ranking.outcome, Outcome::Undecided(_));
-    let mut pairs = summary.rows.iter().filter(is_undecided).flat_map(|row| &row.ranking.pairs);
+    let is_undecided = |case: &&Workload| matches!(case.ranking.outcome, RankingOutcome::Undecided(_));
+    let mut pairs = summary.cases.iter().filter(is_undecided).flat_map(|case| &case.ranking.pairs);
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
     let Comparison { n, level, nominal_level, .. } = judged.comparison;
     let blocks = blocks_to_scale(n, nominal_level.unwrap_or(level), level, 0.5)?;
@@ -334,10 +334,10 @@ fn rough(seconds: f64) -> String {
 fn placement_fact(record: &RunRecord) -> Option<String> {
     match record.placement.as_ref()? {
         Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
-        Placement::SideBySide { parts, part_bytes } => {
-            let on = match parts {
+        Placement::SideBySide { slices, slice_bytes } => {
+            let on = match slices {
                 0 => String::new(),
-                parts => format!(" on {} of {}", counted(*parts as usize, "slice"), show_bytes(*part_bytes as f64)),
+                slices => format!(" on {} of {}", counted(*slices as usize, "slice"), show_bytes(*slice_bytes as f64)),
             };
             let rounds = rounds(record).map(|rounds| format!(", {rounds}")).unwrap_or_default();
             Some(format!("side by side{on}{rounds}"))
@@ -345,7 +345,7 @@ fn placement_fact(record: &RunRecord) -> Option<String> {
     }
 }
 
-/// `9 rounds`; `6 to 12 rounds` where rows differ.
+/// `9 rounds`; `6 to 12 rounds` where cases differ.
 fn rounds(record: &RunRecord) -> Option<String> {
     let rounds = || record.rounds.values().map(|rounds| rounds.rounds);
     let (fewest, most) = (rounds().min()?, rounds().max()?);
@@ -361,7 +361,7 @@ fn interim_analyses(record: &RunRecord, blocks: u32) -> Option<String> {
     Some(format!("{taken} of {} interim analyses", record.interim_analyses.len()))
 }
 
-/// Matches by workload label, metric and file-system name. Rows that the run did not measure are omitted.
+/// Matches by workload label, metric and file-system name. Cases that the run did not measure are omitted.
 fn beside(summary: &Summary, table: &PublishedTable) -> Published {
     let (mut file_systems, mut rows): (Vec<String>, Vec<&PublishedValue>) = (Vec::new(), Vec::new());
     for value in &table.rows {
@@ -381,7 +381,7 @@ fn beside(summary: &Summary, table: &PublishedTable) -> Published {
         file_systems.iter().map(|name| of(name)?.rate.as_ref()?.printed.clone()).collect()
     };
     let rows = rows.into_iter().filter_map(|known| {
-        let row = summary.rows.iter().find(|row| row.workload == known.workload)?;
+        let row = summary.cases.iter().find(|row| row.workload == known.workload)?;
         let ours = |cell: &Measured| match (&known.metric, &known.rate) {
             (None, Some(rate)) => {
                 let time = cell.estimate.as_ref().filter(|_| row.unit == Unit::Seconds).map(|estimate| estimate.mean);
@@ -415,20 +415,20 @@ fn compare_earlier(
 ) -> Option<EarlierRun> {
     let mut cases = 0;
     let mut changes: Vec<CellChange> = Vec::new();
-    let old_rows: HashMap<&str, &Workload> = then.rows.iter().rev().map(|old| (&*old.workload, old)).collect();
-    for row in &now.rows {
-        let Some(old) = old_rows.get(&*row.workload) else { continue };
-        if record.units.get(&row.workload) != earlier.units.get(&row.workload) {
+    let old_cases: HashMap<&str, &Workload> = then.cases.iter().rev().map(|old| (&*old.workload, old)).collect();
+    for case in &now.cases {
+        let Some(old) = old_cases.get(&*case.workload) else { continue };
+        if record.units.get(&case.workload) != earlier.units.get(&case.workload) {
             continue;
         }
         let before = changes.len();
-        let cells = now.targets.iter().zip(row.cells.iter().zip(&old.cells));
+        let cells = now.targets.iter().zip(case.cells.iter().zip(&old.cells));
         changes.extend(cells.filter_map(|(target, (cell, old_cell))| {
             Some(CellChange {
-                workload: row.workload.clone(),
+                workload: case.workload.clone(),
                 target: target.name.clone(),
                 then: compared_value(then, old, old_cell)?,
-                now: compared_value(now, row, cell)?,
+                now: compared_value(now, case, cell)?,
             })
         }));
         cases += usize::from(changes.len() > before);
@@ -441,12 +441,12 @@ fn compare_earlier(
     Some(EarlierRun { started, cases, median, most: changes.pop()? })
 }
 
-fn compared_value(summary: &Summary, row: &Workload, cell: &Measured) -> Option<CellValue> {
+fn compared_value(summary: &Summary, case: &Workload, cell: &Measured) -> Option<CellValue> {
     if summary.is_comparison() {
         return cell.against.as_ref().map(|against| CellValue::Ratio(against.ratio));
     }
     let value = cell.estimate.as_ref()?.value;
-    Some(CellValue::Value(value, row.unit.show(value)))
+    Some(CellValue::Value(value, case.unit.show(value)))
 }
 
 #[cfg(test)]

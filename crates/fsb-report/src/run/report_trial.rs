@@ -33,7 +33,7 @@ pub struct ReportTrial {
     /// Whether the target was idle before the measurement, as far as the record says.
     pub at_rest: bool,
     /// The slice of the medium that the target had.
-    pub part: Option<u32>,
+    pub slice: Option<u32>,
     /// Seconds since 1970 at its start. `None` if the record has no time.
     pub started: Option<f64>,
     /// The values, in the order of the metrics of [`ReportTrial::what`].
@@ -187,8 +187,8 @@ pub struct TrialFields<'a> {
     pub interference: Cow<'a, [Interference]>,
     #[serde(default)]
     pub superseded: bool,
-    #[serde(default)]
-    pub part: Option<u32>,
+    #[serde(default, rename = "part")]
+    pub slice: Option<u32>,
     #[serde(default)]
     #[serde(rename = "stretches")]
     pub samples: SampleFields<'a>,
@@ -259,7 +259,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             metrics: trial.metrics.iter().map(metric).collect(),
             interference: Cow::Borrowed(&trial.interference),
             superseded: trial.superseded,
-            part: trial.part,
+            slice: trial.slice,
             samples: SampleFields { timed_ns: Cow::Borrowed(&trial.samples.timed_ns) },
             timelines: Cow::Borrowed(&trial.timelines),
             latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
@@ -295,7 +295,7 @@ impl ShownTrials {
             outcome: trial.outcome,
             superseded: trial.superseded,
             at_rest: trial.observed.idle != Some(false),
-            part: trial.part,
+            slice: trial.slice,
             started: seconds(&trial.started),
             values: trial.metrics.iter().map(|metric| metric.value).collect(),
             timed_ns: Times::from_ns(&trial.samples.timed_ns),

@@ -2,11 +2,11 @@
 
 use fsb_model::RunRecord;
 use fsb_model::run::Risk;
-use fsb_stats::{Outcome, Verdict};
+use fsb_stats::{RankingOutcome, Verdict};
 
 use super::summary::{Summary, TargetSummary, Workload};
 use crate::mark;
-use crate::show::{counted, listed, some_rows};
+use crate::show::{counted, listed, some_cases};
 
 /// Returns the risks of a target of the plan.
 pub(crate) fn of_target<'a>(record: &'a RunRecord, target: &str) -> &'a [Risk] {
@@ -24,12 +24,12 @@ pub(crate) fn barred(record: &RunRecord) -> Vec<usize> {
     if record.plan.risky || barred.len() == made.len() { Vec::new() } else { barred }
 }
 
-/// Names the risk of every unsafe target that is among the best of a row, before the answer does.
+/// Names the risk of every unsafe target that is among the best of a case, before the answer does.
 pub(super) fn preface(summary: &Summary) -> String {
     let is_best = |place: usize| {
-        summary.rows.iter().any(|row| match &row.ranking.outcome {
-            Outcome::Winner(winner) => *winner == place,
-            Outcome::Tie(tied) => tied.contains(&place),
+        summary.cases.iter().any(|case| match &case.ranking.outcome {
+            RankingOutcome::Winner(winner) => *winner == place,
+            RankingOutcome::Tie(tied) => tied.contains(&place),
             _ => false,
         })
     };
@@ -39,18 +39,18 @@ pub(super) fn preface(summary: &Summary) -> String {
 }
 
 /// `; ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`: barred targets that are faster
-/// than every contender of a row.
+/// than every contender of a case.
 pub(super) fn faster(summary: &Summary) -> String {
     let said = barred_targets(summary).filter_map(|(place, target)| {
-        let wins = summary.rows.iter().filter(|row| beats_contenders(row, place)).count();
+        let wins = summary.cases.iter().filter(|case| beats_contenders(case, place)).count();
         (wins > 0).then(|| format!("; {} is faster at {wins}", mark::name_with_loss(&target.name, &target.risks)))
     });
     said.collect()
 }
 
-/// Names the barred targets that are faster than every contender of one row.
-pub(super) fn faster_at(summary: &Summary, row: &Workload) -> String {
-    let said = barred_targets(summary).filter(|(place, _)| beats_contenders(row, *place));
+/// Names the barred targets that are faster than every contender of one case.
+pub(super) fn faster_at(summary: &Summary, case: &Workload) -> String {
+    let said = barred_targets(summary).filter(|(place, _)| beats_contenders(case, *place));
     said.map(|(_, target)| format!("; {} is faster", mark::name_with_loss(&target.name, &target.risks))).collect()
 }
 
@@ -58,7 +58,7 @@ pub(super) fn faster_at(summary: &Summary, row: &Workload) -> String {
 pub(super) fn only_safe(summary: &Summary) -> Option<String> {
     let mut safe = summary.targets.iter().filter(|target| target.may_win);
     let (Some(only), None) = (safe.next(), safe.next()) else { return None };
-    let workloads = counted(summary.rows.len(), "workload");
+    let workloads = counted(summary.cases.len(), "workload");
     let faster = faster(summary);
     let faster = if faster.is_empty() { "; no unsafe target is faster".to_owned() } else { faster };
     (summary.targets.len() > 1).then(|| format!("{} is the only safe target at {workloads}{faster}.", only.name))
@@ -66,13 +66,14 @@ pub(super) fn only_safe(summary: &Summary) -> Option<String> {
 
 /// Returns the statement that unsafe targets do different work if a case is durable.
 pub(super) fn durable(summary: &Summary) -> Option<String> {
-    let rows: Vec<String> = summary.rows.iter().filter(|row| row.durable).map(|row| row.workload.clone()).collect();
+    let cases: Vec<String> =
+        summary.cases.iter().filter(|case| case.durable).map(|case| case.workload.clone()).collect();
     let targets = summary.targets.iter().filter(|target| !target.risks.is_empty());
     let targets: Vec<String> = targets.map(|target| mark::statement(&target.name, &target.risks)).collect();
     let another = summary.targets.iter().any(|target| target.risks.is_empty());
-    (!rows.is_empty() && !targets.is_empty()).then(|| {
+    (!cases.is_empty() && !targets.is_empty()).then(|| {
         let work = if another { "an unsafe target does different work than a safe one" } else { "no target is safe" };
-        format!("durable cases ({}): {work}: {}", some_rows(&rows), targets.join("; "))
+        format!("durable cases ({}): {work}: {}", some_cases(&cases), targets.join("; "))
     })
 }
 
@@ -80,13 +81,13 @@ fn barred_targets(summary: &Summary) -> impl Iterator<Item = (usize, &TargetSumm
     summary.targets.iter().enumerate().filter(|(_, target)| !target.may_win)
 }
 
-/// Returns whether a target is faster than the winner of a row, or than every target that may be the winner.
-fn beats_contenders(row: &Workload, place: usize) -> bool {
-    let beats = |contender: &usize| row.ranking.verdict(*contender, place) == Verdict::Faster;
-    match &row.ranking.outcome {
-        Outcome::Winner(contender) | Outcome::Alone(contender) => beats(contender),
-        Outcome::Tie(contenders) | Outcome::Undecided(contenders) => contenders.iter().all(beats),
-        Outcome::NotJudged | Outcome::Nothing => false,
+/// Returns whether a target is faster than the winner of a case, or than every target that may be the winner.
+fn beats_contenders(case: &Workload, place: usize) -> bool {
+    let beats = |contender: &usize| case.ranking.verdict(*contender, place) == Verdict::Faster;
+    match &case.ranking.outcome {
+        RankingOutcome::Winner(contender) | RankingOutcome::Alone(contender) => beats(contender),
+        RankingOutcome::Tie(contenders) | RankingOutcome::Undecided(contenders) => contenders.iter().all(beats),
+        RankingOutcome::NotJudged | RankingOutcome::Nothing => false,
     }
 }
 

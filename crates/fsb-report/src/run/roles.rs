@@ -1,7 +1,7 @@
-//! Roles of machines: the rows of a run that resemble a role's work, what they show, and the suite that emulates it.
+//! Roles of machines: the cases of a run that resemble a role's work, what they show, and the suite that emulates it.
 
 use fsb_model::{Params, shell};
-use fsb_stats::Outcome;
+use fsb_stats::RankingOutcome;
 
 use super::report_trial::is_durable;
 use super::risks;
@@ -79,7 +79,7 @@ fn number(params: &Params, name: &str) -> u64 {
     params.get(name).and_then(|value| value.as_u64()).unwrap_or_default()
 }
 
-/// Returns one or two sentences for each role; none if no row resembles the work of any.
+/// Returns one or two sentences for each role; none if no case resembles the work of any.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     if !summary.compares() || summary.blocks == 0 {
         return Vec::new();
@@ -111,33 +111,33 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
 /// `xfs is fastest at append 4K, durable each; no difference larger than 6 % at random read 4K, cold`.
 fn results(summary: &Summary, role: &Role) -> Option<String> {
     let is_whole = role.suite == summary.suite || role.program.is_some_and(|program| program.plan == summary.suite);
-    let belongs = |row: &&Workload| is_whole || row.roles.contains(&role.machine);
+    let belongs = |case: &&Workload| is_whole || case.roles.contains(&role.machine);
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for row in summary.rows.iter().filter(belongs) {
-        let said = outcome(summary, row);
+    for case in summary.cases.iter().filter(belongs) {
+        let said = outcome(summary, case);
         match groups.iter_mut().find(|(known, _)| *known == said) {
-            Some((_, rows)) => rows.push(row.workload.clone()),
-            None => groups.push((said, vec![row.workload.clone()])),
+            Some((_, cases)) => cases.push(case.workload.clone()),
+            None => groups.push((said, vec![case.workload.clone()])),
         }
     }
-    let groups = groups.iter().map(|(said, rows)| format!("{said} at {}", rows.join("; at ")));
+    let groups = groups.iter().map(|(said, cases)| format!("{said} at {}", cases.join("; at ")));
     let said: Vec<String> = groups.collect();
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-fn outcome(summary: &Summary, row: &Workload) -> String {
+fn outcome(summary: &Summary, case: &Workload) -> String {
     let names = |targets: &[usize]| risks::names(summary, targets);
-    match (&row.ranking.outcome, row.resolution) {
-        (Outcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
-        (Outcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution_text(found)),
-        (Outcome::Undecided(open), Some(found)) => {
+    match (&case.ranking.outcome, case.resolution) {
+        (RankingOutcome::Winner(target), _) => format!("{} is fastest", names(&[*target])),
+        (RankingOutcome::Tie(tied), Some(found)) => format!("{} are {}", names(tied), resolution_text(found)),
+        (RankingOutcome::Undecided(open), Some(found)) => {
             format!("{} between {}", resolution_text(found), names(open))
         }
-        (Outcome::Tie(targets) | Outcome::Undecided(targets), None) => {
+        (RankingOutcome::Tie(targets) | RankingOutcome::Undecided(targets), None) => {
             format!("{} are not significantly different", names(targets))
         }
-        (Outcome::NotJudged, _) => "nothing is judged".to_owned(),
-        (Outcome::Alone(_) | Outcome::Nothing, _) => "there is nothing to compare".to_owned(),
+        (RankingOutcome::NotJudged, _) => "nothing is judged".to_owned(),
+        (RankingOutcome::Alone(_) | RankingOutcome::Nothing, _) => "there is nothing to compare".to_owned(),
     }
 }
 

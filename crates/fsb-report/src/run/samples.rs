@@ -9,7 +9,7 @@ use fsb_stats::{NotStationary, RoundLogs, Verdict, stationarity};
 use super::report_trial;
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, Summary, Workload};
-use crate::show::{Change, listed, percent, some_of, some_rows, told_of_rows};
+use crate::show::{Change, describe_cases, listed, percent, some_cases, some_of};
 
 /// Returns the logarithms of the rates of all rounds, by block, on the scale of the trials' own values. Every sample
 /// does the same work, so its time determines its rate.
@@ -61,29 +61,30 @@ pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
 /// `By total time: xfs +38 % instead of +42 % at write 1M, durable.`: a geometric mean of samples hides a few that take
 /// very long.
 pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
-    let of_row = |row: &Workload| {
-        let cells = summary.targets.iter().zip(&row.cells).skip(1);
+    let of_case = |case: &Workload| {
+        let cells = summary.targets.iter().zip(&case.cells).skip(1);
         let named = cells.filter_map(|(target, cell)| {
-            let (total, usual) = total_time_ratio(row, cell, summary.theta)?;
+            let (total, usual) = total_time_ratio(case, cell, summary.theta)?;
             let (total, usual) = (Change::between(total, None).text(), Change::between(usual, None).text());
             (total != usual).then(|| format!("{} {total} instead of {usual}", target.label()))
         });
         let named: Vec<String> = named.collect();
-        (!named.is_empty()).then(|| (listed(&named), row.workload.clone()))
+        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
     };
-    let rows: Vec<(String, String)> = summary.rows.iter().filter(|_| summary.compares()).filter_map(of_row).collect();
-    (!rows.is_empty()).then(|| format!("By total time: {}.", told_of_rows(&rows)))
+    let cases: Vec<(String, String)> =
+        summary.cases.iter().filter(|_| summary.compares()).filter_map(of_case).collect();
+    (!cases.is_empty()).then(|| format!("By total time: {}.", describe_cases(&cases)))
 }
 
 /// Returns the ratio of speeds by the total time of all samples in common blocks, and the ratio of geometric means.
 /// Returns `None` unless the two differ by more than half of what matters. All samples of a cell do the same work.
-fn total_time_ratio(row: &Workload, cell: &Measured, theta: f64) -> Option<(f64, f64)> {
+fn total_time_ratio(case: &Workload, cell: &Measured, theta: f64) -> Option<(f64, f64)> {
     let against = cell.against.as_ref().filter(|against| against.verdict != Verdict::NotJudged)?;
-    let reference: HashMap<u32, u64> = row.cells[0].trials.iter().map(|point| (point.block, point.timed_ns)).collect();
+    let reference: HashMap<u32, u64> = case.cells[0].trials.iter().map(|point| (point.block, point.timed_ns)).collect();
     let common = || cell.trials.iter().filter_map(|point| Some((point.timed_ns, *reference.get(&point.block)?)));
     let total = |time: fn((u64, u64)) -> u64| common().map(time).sum::<u64>() as f64;
     let (own, other) = (total(|(own, _)| own), total(|(_, other)| other));
-    if own == 0.0 || other == 0.0 || row.better != Better::Higher {
+    if own == 0.0 || other == 0.0 || case.better != Better::Higher {
         return None;
     }
     let ratio = other / own;
@@ -101,8 +102,8 @@ fn slower_than_before(summary: &Summary) -> Option<String> {
         let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
         (change.abs() > summary.theta).then(|| format!("{:+.0} %", change * 100.0))
     };
-    let rows = sustained_rows(summary, &told);
-    (!rows.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_rows(&rows)))
+    let cases = sustained_cases(summary, &told);
+    (!cases.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_cases(&cases)))
 }
 
 /// `The journal was written less than once during the work: ext4 0.2 times at rename 4K files, sustained.`
@@ -111,8 +112,9 @@ fn unwritten(summary: &Summary) -> Option<String> {
         let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
         (turns < 1.0).then(|| format!("{turns:.1} times"))
     };
-    let rows = sustained_rows(summary, &told);
-    (!rows.is_empty()).then(|| format!("The journal was written less than once during the work: {}.", some_rows(&rows)))
+    let cases = sustained_cases(summary, &told);
+    (!cases.is_empty())
+        .then(|| format!("The journal was written less than once during the work: {}.", some_cases(&cases)))
 }
 
 /// Returns the warning of cells whose rate still changed.
@@ -123,24 +125,24 @@ pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
         let change = cell.beside(STEADY_DRIFT.name)?.description.mean - 1.0;
         (change.abs() > STEADY).then(|| format!("{:+.0} %", change * 100.0))
     };
-    let rows = sustained_rows(summary, &told);
-    (!rows.is_empty()).then(|| {
+    let cases = sustained_cases(summary, &told);
+    (!cases.is_empty()).then(|| {
         format!(
             "the rate still changed between the two halves: {}; use a longer 'sample_time' in the plan",
-            some_of(&rows, 3)
+            some_of(&cases, 3)
         )
     })
 }
 
-/// Returns the texts on cells, row by row.
-fn sustained_rows(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
-    let of_row = |row: &Workload| {
-        let cells = summary.targets.iter().zip(&row.cells);
+/// Returns the texts on cells, case by case.
+fn sustained_cases(summary: &Summary, told: &dyn Fn(&Measured) -> Option<String>) -> Vec<String> {
+    let of_case = |case: &Workload| {
+        let cells = summary.targets.iter().zip(&case.cells);
         let cells = cells.filter_map(|(target, cell)| Some(format!("{} {}", target.label(), told(cell)?)));
         let cells: Vec<String> = cells.collect();
-        (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), row.workload))
+        (!cells.is_empty()).then(|| format!("{} at {}", listed(&cells), case.workload))
     };
-    summary.rows.iter().filter_map(of_row).collect()
+    summary.cases.iter().filter_map(of_case).collect()
 }
 
 #[cfg(test)]

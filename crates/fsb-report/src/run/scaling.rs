@@ -1,4 +1,4 @@
-//! Curves of rows that differ only in the number of threads, in the number of requests under way, or in their rate. A
+//! Curves of cases that differ only in the number of threads, in the number of requests under way, or in their rate. A
 //! curve gives the level beyond which a target shows no gain, or the highest rate that it holds.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,42 +15,47 @@ use crate::show::listed;
 const FEWEST: usize = 3;
 
 /// Returns all curves of a page.
-pub(super) fn curves(rows: &[Workload], targets: &[TargetSummary], trials: &[ReportTrial], theta: f64) -> Vec<Scaling> {
+pub(super) fn curves(
+    cases: &[Workload],
+    targets: &[TargetSummary],
+    trials: &[ReportTrial],
+    theta: f64,
+) -> Vec<Scaling> {
     let mut known: HashMap<&str, &Params> = HashMap::new();
     for trial in trials.iter().filter(|trial| trial.counts()) {
         known.entry(&trial.what.workload).or_insert(&trial.what.params);
     }
-    let params: Vec<Option<&Params>> = rows.iter().map(|row| known.get(&*row.workload).copied()).collect();
-    let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| along(by, rows, &params)).collect();
+    let params: Vec<Option<&Params>> = cases.iter().map(|case| known.get(&*case.workload).copied()).collect();
+    let mut curves: Vec<Scaling> = By::ALL.into_iter().flat_map(|by| along(by, cases, &params)).collect();
     for curve in &mut curves {
-        curve.knees = (0..targets.len()).map(|target| knee_of(curve, rows, target, theta)).collect();
+        curve.knees = (0..targets.len()).map(|target| knee_of(curve, cases, target, theta)).collect();
         if curve.by == By::Rate {
-            curve.held = (0..targets.len()).map(|target| held(curve, rows, target)).collect();
+            curve.held = (0..targets.len()).map(|target| held(curve, cases, target)).collect();
         }
     }
-    curves.sort_by_key(|curve| curve.rows[0]);
+    curves.sort_by_key(|curve| curve.cases[0]);
     curves
 }
 
 /// Returns the curves along one of the parameters.
-fn along(by: By, rows: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
+fn along(by: By, cases: &[Workload], params: &[Option<&Params>]) -> Vec<Scaling> {
     let mut families: BTreeMap<String, Vec<(u64, usize)>> = BTreeMap::new();
-    for (row, params) in params.iter().enumerate() {
+    for (case, params) in params.iter().enumerate() {
         let Some(level) = params.and_then(|params| params.get(by.key())?.as_u64()) else { continue };
         let rest = params.iter().flat_map(|params| params.iter()).filter(|(key, _)| *key != by.key());
         let rest: Vec<String> = rest.map(|(key, value)| format!("{key}={value}")).collect();
-        families.entry(rest.join(" ")).or_default().push((level, row));
+        families.entry(rest.join(" ")).or_default().push((level, case));
     }
     let mut curves = Vec::new();
     // A filebench workload may have a rate too, but it is not compared by latency and forms no such curve.
-    let fits = |family: &Vec<(u64, usize)>| by != By::Rate || rows[family[0].1].better == Better::Lower;
+    let fits = |family: &Vec<(u64, usize)>| by != By::Rate || cases[family[0].1].better == Better::Lower;
     for mut family in families.into_values().filter(|family| family.len() >= FEWEST && fits(family)) {
         family.sort_unstable();
         let (levels, places): (Vec<u64>, Vec<usize>) = family.into_iter().unzip();
-        let what = common(&rows[places[0]].workload, &rows[places[1]].workload);
+        let what = common(&cases[places[0]].workload, &cases[places[1]].workload);
         let below = params[places[0]].and_then(|params| params.get("p99_below")?.as_str());
         let below = below.and_then(|text| Some(parse_duration(text).ok()?.as_secs_f64()));
-        curves.push(Scaling { what, by, levels, rows: places, knees: Vec::new(), below, held: Vec::new() });
+        curves.push(Scaling { what, by, levels, cases: places, knees: Vec::new(), below, held: Vec::new() });
     }
     curves
 }
@@ -62,11 +67,11 @@ fn common(one: &str, other: &str) -> String {
 }
 
 /// Returns the knee of a target's curve, from the blocks in which all levels have a value.
-fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Option<Knee> {
-    if curve.rows.iter().any(|row| rows[*row].better != Better::Higher) {
+fn knee_of(curve: &Scaling, cases: &[Workload], target: usize, theta: f64) -> Option<Knee> {
+    if curve.cases.iter().any(|case| cases[*case].better != Better::Higher) {
         return None;
     }
-    let cells: Vec<&Measured> = curve.rows.iter().map(|row| &rows[*row].cells[target]).collect();
+    let cells: Vec<&Measured> = curve.cases.iter().map(|case| &cases[*case].cells[target]).collect();
     let by_block = |cell: &&Measured| -> HashMap<u32, f64> {
         cell.trials.iter().map(|point| (point.block, point.value)).collect()
     };
@@ -79,30 +84,30 @@ fn knee_of(curve: &Scaling, rows: &[Workload], target: usize, theta: f64) -> Opt
 
 /// For rates: returns the highest level up to which every trial of this target kept up, and the interval of its 99th
 /// percentile is below the bound if there is one.
-fn held(curve: &Scaling, rows: &[Workload], target: usize) -> Option<usize> {
-    let holds = |row: &usize| {
-        let cell = &rows[*row].cells[target];
+fn held(curve: &Scaling, cases: &[Workload], target: usize) -> Option<usize> {
+    let holds = |case: &usize| {
+        let cell = &cases[*case].cells[target];
         let estimate = cell.estimate.as_ref().filter(|_| cell.lost.is_empty());
         estimate.is_some_and(|estimate| {
             let interval = estimate.interval.filter(|_| estimate.is_judged());
             curve.below.is_none_or(|below| interval.is_some_and(|interval| interval.hi <= below))
         })
     };
-    curve.rows.iter().take_while(|row| holds(row)).count().checked_sub(1)
+    curve.cases.iter().take_while(|case| holds(case)).count().checked_sub(1)
 }
 
 /// Returns one sentence per curve: `create 4K files: ext4 shows no gain beyond 2 threads (95 %: 1 to 2), xfs and btrfs
 /// gain to the last, 8 threads.`
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let of = |curve: &Scaling| if curve.by == By::Rate { rates(summary, curve) } else { line(summary, curve) };
-    let is_judged = |curve: &&Scaling| curve.rows.iter().all(|row| summary.rows[*row].withheld.is_none());
+    let is_judged = |curve: &&Scaling| curve.cases.iter().all(|case| summary.cases[*case].withheld.is_none());
     summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
 /// `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s on xfs.` Returns `None` if a
 /// bound needs more blocks.
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
-    let mut cells = curve.rows.iter().flat_map(|row| &summary.rows[*row].cells);
+    let mut cells = curve.cases.iter().flat_map(|case| &summary.cases[*case].cells);
     if curve.below.is_some() && !cells.any(|cell| cell.estimate.as_ref().is_some_and(Estimate::is_judged)) {
         return None;
     }
@@ -196,7 +201,7 @@ mod tests {
         let summary = scaled(6);
         let [curve] = summary.scaling.as_slice() else { panic!("{:?}", summary.scaling) };
         assert_eq!(
-            (curve.what.as_str(), curve.by, &*curve.levels, &*curve.rows),
+            (curve.what.as_str(), curve.by, &*curve.levels, &*curve.cases),
             ("create", By::Threads, &[1, 2, 4, 8][..], &[0, 1, 2, 3][..])
         );
         assert_eq!(lines(&summary), ["create: ext4 shows no gain beyond 2 threads, xfs gains to the last, 8 threads."]);

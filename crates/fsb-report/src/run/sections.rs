@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::units::{show_count, show_seconds};
 use fsb_model::{Unit, metric};
-use fsb_stats::{Comparison, LEVEL, Outcome, Verdict};
+use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
 use super::claims::PublishedClaim;
 use super::environment::EnvironmentTable;
@@ -201,8 +201,8 @@ fn total(summary: &Summary) -> Option<TableRow> {
     let cells = summary.overall.iter().enumerate().map(|(target, overall)| match overall {
         Some(overall) => {
             let mut cell = TableCell::change(&Judged::of_target(&overall.comparison), "");
-            if overall.workloads < summary.rows.len() {
-                cell.small = format!("{}, over {} of {}", cell.small, overall.workloads, summary.rows.len());
+            if overall.workloads < summary.cases.len() {
+                cell.small = format!("{}, over {} of {}", cell.small, overall.workloads, summary.cases.len());
             }
             cell
         }
@@ -226,7 +226,7 @@ fn numbers_table(summary: &Summary, workload: &Workload, row: &Row<'_>) -> Table
     }
     head.extend(["Trials", "Median and range", "CV", "Trend"].map(str::to_owned));
     let rows = summary.targets.iter().enumerate().map(|(target, found)| {
-        let best = row.outcome == Outcome::Winner(target);
+        let best = row.outcome == RankingOutcome::Winner(target);
         let cells = statistics(summary, workload, &workload.cells[target], &row.cells[target], best);
         TableRow::of_column(target, &found.label(), cells)
     });

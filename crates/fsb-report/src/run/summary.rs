@@ -52,9 +52,10 @@ pub struct Summary {
     pub reference: usize,
     /// The targets that were compared.
     pub targets: Vec<TargetSummary>,
-    /// One row per workload, in the plan's order.
-    pub rows: Vec<Workload>,
-    /// Labels of the workloads that the budget left out: they have no row.
+    /// One case per workload, in the plan's order.
+    #[serde(rename = "rows")]
+    pub cases: Vec<Workload>,
+    /// Labels of the workloads that the budget left out: they have no case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// All workloads together, by target; absent for the baseline and for targets without a comparison.
@@ -64,7 +65,7 @@ pub struct Summary {
     pub correlation: Option<Correlation>,
     /// Measured blocks that have trials.
     pub blocks: u32,
-    /// Advice on deciding the undecided rows.
+    /// Advice on deciding the undecided cases.
     pub advice: Option<String>,
     /// The run in a line, part by part: medium, kernel, blocks, seed, time.
     pub facts: Vec<String>,
@@ -95,7 +96,7 @@ pub struct Summary {
     /// Published statements beside the same quantities of the run; absent without any about its operations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claims: Option<PublishedClaims>,
-    /// Rows that are curves over threads, requests under way or rates.
+    /// Cases that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
     /// The causes of significant differences from the baseline.
@@ -227,7 +228,7 @@ pub struct Measured {
     pub estimate: Option<Estimate>,
     /// The comparison with the baseline; absent for the baseline itself.
     pub against: Option<Comparison>,
-    /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or else `?` if the row
+    /// Letters of the ranking, then `†` if the difference from the baseline is not confirmed, or else `?` if the case
     /// has no winner and this target may be the fastest.
     pub mark: String,
     /// The sources of the scatter of the ratio to the baseline; absent if there were no rounds.
@@ -281,8 +282,8 @@ pub struct TrialPoint {
     /// Beyond Tukey's fences.
     pub outlier: bool,
     /// The slice of the medium, if targets exchange slices. Numbers continue over the segments of a resumed run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub part: Option<u32>,
+    #[serde(rename = "part", skip_serializing_if = "Option::is_none")]
+    pub slice: Option<u32>,
     /// As in [`BlockValue::within`].
     #[serde(skip)]
     pub within: Option<f64>,
@@ -342,14 +343,14 @@ impl Summary {
         self.targets.get(self.reference).map_or_else(String::new, TargetSummary::label)
     }
 
-    /// Returns whether any row is ranked.
+    /// Returns whether any case is ranked.
     pub fn is_judged(&self) -> bool {
-        self.rows.iter().any(|row| row.ranking.letters.iter().any(Option::is_some))
+        self.cases.iter().any(|case| case.ranking.letters.iter().any(Option::is_some))
     }
 
     /// Returns whether any cell has a value.
     pub(crate) fn has_values(&self) -> bool {
-        self.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.estimate.is_some())
+        self.cases.iter().flat_map(|case| &case.cells).any(|cell| cell.estimate.is_some())
     }
 
     /// Returns whether there are several targets.
@@ -385,7 +386,7 @@ impl Measured {
     /// Returns the values of its trials, as comparisons take them.
     pub(crate) fn values(&self) -> Vec<BlockValue> {
         let value =
-            |&TrialPoint { block, value, part, within, .. }: &TrialPoint| BlockValue { block, value, part, within };
+            |&TrialPoint { block, value, slice, within, .. }: &TrialPoint| BlockValue { block, value, slice, within };
         self.trials.iter().map(value).collect()
     }
 
@@ -419,7 +420,7 @@ impl Measured {
     }
 }
 
-/// Rows of a page that form one curve per target.
+/// Cases of a page that form one curve per target.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scaling {
@@ -429,8 +430,9 @@ pub struct Scaling {
     pub by: By,
     /// The values of that parameter, rising.
     pub levels: Vec<u64>,
-    /// The rows of the page, in the order of the levels.
-    pub rows: Vec<usize>,
+    /// The indices of its cases, in the order of the levels.
+    #[serde(rename = "rows")]
+    pub cases: Vec<usize>,
     /// The level beyond which each target's curve shows no gain, in the order of targets; absent if too little is
     /// known.
     pub knees: Vec<Option<Knee>>,
@@ -584,8 +586,8 @@ pub(crate) struct BlockGroup {
 }
 
 /// Returns the number of blocks of which a page shows the median: 1 if it shows every trial.
-pub(crate) fn group_size(rows: &[Workload]) -> u32 {
-    size_of(rows.iter().flat_map(|row| &row.cells).map(|cell| cell.trials.len() + cell.lost.len()).sum())
+pub(crate) fn group_size(cases: &[Workload]) -> u32 {
+    size_of(cases.iter().flat_map(|case| &case.cells).map(|cell| cell.trials.len() + cell.lost.len()).sum())
 }
 
 fn size_of(trials: usize) -> u32 {
@@ -637,7 +639,7 @@ mod tests {
             order: block,
             value,
             outlier: false,
-            part: None,
+            slice: None,
             within: None,
             timed_ns: 0,
         };

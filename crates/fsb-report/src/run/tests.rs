@@ -1,5 +1,5 @@
 use fsb_model::{Interference, Outcome, Trial};
-use fsb_stats::{Outcome as RowOutcome, Verdict};
+use fsb_stats::{RankingOutcome, Verdict};
 
 use super::*;
 use crate::format::find;
@@ -7,7 +7,7 @@ use crate::report::Report;
 use crate::sample;
 
 fn cell<'a>(summary: &'a Summary, workload: &str, target: usize) -> &'a Measured {
-    &summary.rows.iter().find(|row| row.workload == workload).unwrap().cells[target]
+    &summary.cases.iter().find(|case| case.workload == workload).unwrap().cells[target]
 }
 
 fn summary(targets: &[&str], blocks: u32) -> Summary {
@@ -22,12 +22,12 @@ fn shown(format: &str, summary: &Summary, trials: &[fsb_model::Trial]) -> String
 #[test]
 fn a_row_is_ranked_and_says_so() {
     let summary = summary(&["ext4", "xfs", "btrfs"], 10);
-    let row = &summary.rows[0];
-    assert_eq!(row.ranking.outcome, RowOutcome::Winner(1));
-    assert!(row.finding.starts_with("xfs is fastest at write 1M, durable: +1"), "{}", row.finding);
-    assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
-    assert_eq!(row.cells[2].against.as_ref().unwrap().verdict, Verdict::Slower);
-    let undecided = summary.rows.last().unwrap();
+    let case = &summary.cases[0];
+    assert_eq!(case.ranking.outcome, RankingOutcome::Winner(1));
+    assert!(case.finding.starts_with("xfs is fastest at write 1M, durable: +1"), "{}", case.finding);
+    assert_eq!(case.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["b", "a", "c"]);
+    assert_eq!(case.cells[2].against.as_ref().unwrap().verdict, Verdict::Slower);
+    let undecided = summary.cases.last().unwrap();
     assert!(undecided.cells.iter().all(|cell| cell.mark == "a?"));
     let advice = summary.advice.as_ref().unwrap();
     assert!(advice.starts_with("--blocks 31 would halve the intervals (about 1"), "{advice}");
@@ -103,10 +103,10 @@ fn zeros_and_nonsense_are_no_measurements() {
     trials[1].metrics[0].value = f64::NAN;
     trials[2].metrics.clear();
     let summary = Summary::of_run(&record, &trials);
-    let lost: Vec<&Lost> = summary.rows.iter().flat_map(|row| &row.cells).flat_map(|cell| &cell.lost).collect();
+    let lost: Vec<&Lost> = summary.cases.iter().flat_map(|case| &case.cells).flat_map(|cell| &cell.lost).collect();
     assert_eq!(lost.len(), 3);
     assert!(lost[0].reason.contains("0 is not a measurement"));
-    let cells = summary.rows.iter().flat_map(|row| &row.cells);
+    let cells = summary.cases.iter().flat_map(|case| &case.cells);
     assert!(cells.filter_map(|cell| cell.estimate.as_ref()).all(|e| e.value.is_finite() && e.value > 0.0 && e.n >= 5));
 }
 
@@ -118,7 +118,7 @@ fn the_last_attempt_of_a_block_counts() {
     again.metrics[0].value = 1.0;
     trials.push(again);
     let summary = Summary::of_run(&record, &trials);
-    let cell = &summary.rows[0].cells.iter().find(|cell| cell.trials.iter().any(|p| p.order == 10_000)).unwrap();
+    let cell = &summary.cases[0].cells.iter().find(|cell| cell.trials.iter().any(|p| p.order == 10_000)).unwrap();
     assert_eq!((cell.trials.len(), cell.estimate.as_ref().unwrap().min), (5, 1.0));
 }
 
@@ -150,9 +150,9 @@ fn different_media_are_compared_together() {
 fn of_times_less_is_faster() {
     let (record, trials) = sample::micro(&["ext2", "ext4", "btrfs"], 8);
     let summary = Summary::of_run(&record, &trials);
-    let ext4 = summary.rows[0].cells[1].against.as_ref().unwrap();
+    let ext4 = summary.cases[0].cells[1].against.as_ref().unwrap();
     assert!(ext4.ratio < 0.12 && ext4.verdict == Verdict::Faster);
-    assert_eq!(summary.rows[0].ranking.outcome, RowOutcome::Winner(1));
+    assert_eq!(summary.cases[0].ranking.outcome, RankingOutcome::Winner(1));
     assert!(summary.overall[1].as_ref().unwrap().comparison.ratio > 2.0, "overall is a ratio of speeds");
 }
 
@@ -216,18 +216,18 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
         "{:?}",
         summary.facts
     );
-    let pair = &summary.rows[0].ranking.pairs[0].comparison;
-    assert_eq!(pair.method, fsb_stats::Method::PairedOnParts);
+    let pair = &summary.cases[0].ranking.pairs[0].comparison;
+    assert_eq!(pair.method, fsb_stats::Method::PairedOnSlices);
     assert!(pair.nominal_level.is_some_and(|level| level > pair.level), "{pair:?}");
     let json: serde_json::Value = serde_json::from_str(&shown("json", &summary, &trials)).unwrap();
-    let row = |label: &str| json["rows"].as_array().unwrap().iter().find(|row| row["workload"] == label).unwrap();
-    let equal = row("read 1M, warm");
+    let case = |label: &str| json["rows"].as_array().unwrap().iter().find(|case| case["workload"] == label).unwrap();
+    let equal = case("read 1M, warm");
     assert_eq!(equal["resolution"]["kind"], "equal_within");
     assert!(equal["resolution"]["change"].as_f64().unwrap() < 0.03);
     let scatter = &equal["cells"][1]["scatter"];
     assert!((scatter["between_rounds"].as_f64().unwrap() - 0.043).abs() < 0.01, "{scatter}");
-    assert_eq!(row("rename 4K files")["cells"][1]["not_stationary"]["kind"], "trend");
-    let kinds = &row("create 4K files, durable, 2 threads")["cells"][1]["not_stationary"];
+    assert_eq!(case("rename 4K files")["cells"][1]["not_stationary"]["kind"], "trend");
+    let kinds = &case("create 4K files, durable, 2 threads")["cells"][1]["not_stationary"];
     assert_eq!(kinds["kind"], "two_kinds");
     assert!((kinds["fast_share"].as_f64().unwrap() - 0.6).abs() < 0.15, "{kinds}");
     let marked: Vec<&str> = summary.warnings.iter().filter(|text| text.starts_with('~')).map(String::as_str).collect();
@@ -240,10 +240,10 @@ fn side_by_side_is_told_with_its_looks_and_rounds() {
 }
 
 #[test]
-fn rows_that_are_decided_need_no_more_blocks() {
+fn cases_that_are_decided_need_no_more_blocks() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs"], 9);
-    let states = row_states(&record, &trials);
-    let state = |label: &str| states.iter().find(|row| row.workload == label).unwrap().state;
+    let states = case_states(&record, &trials);
+    let state = |label: &str| states.iter().find(|case| case.workload == label).unwrap().state;
     assert!(state("random write 4K, durable each").enough, "{states:?}");
     assert!(!state("delete 4K files, durable").enough, "{states:?}");
     assert_eq!(states.len(), 12);
@@ -252,10 +252,10 @@ fn rows_that_are_decided_need_no_more_blocks() {
 /// Half of the trials of the first workload and one more.
 fn spoil(trials: &mut [Trial], how: impl Fn(&mut Trial)) -> String {
     let label = trials.iter().find(|trial| trial.counts()).unwrap().workload.clone();
-    let mut of_row: Vec<&mut Trial> =
+    let mut of_case: Vec<&mut Trial> =
         trials.iter_mut().filter(|trial| trial.counts() && trial.workload == label).collect();
-    let most = of_row.len() / 2 + 1;
-    of_row.iter_mut().take(most).for_each(|trial| how(trial));
+    let most = of_case.len() / 2 + 1;
+    of_case.iter_mut().take(most).for_each(|trial| how(trial));
     label
 }
 
@@ -263,29 +263,29 @@ fn spoil(trials: &mut [Trial], how: impl Fn(&mut Trial)) -> String {
 fn in_turn_a_case_that_was_mostly_affected_is_not_judged_and_the_headline_begins_with_that() {
     let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
     let label = spoil(&mut trials, |trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
-    let place = |summary: &Summary| summary.rows.iter().position(|row| row.workload == label).unwrap();
+    let place = |summary: &Summary| summary.cases.iter().position(|case| case.workload == label).unwrap();
     let summary = Summary::of_run(&record, &trials);
-    let row = &summary.rows[place(&summary)];
-    assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
-    assert!(row.cells.iter().all(|cell| cell.mark.is_empty()));
-    let against = row.cells[1].against.as_ref().unwrap();
+    let case = &summary.cases[place(&summary)];
+    assert_eq!(case.ranking.outcome, RankingOutcome::NotJudged);
+    assert!(case.cells.iter().all(|cell| cell.mark.is_empty()));
+    let against = case.cells[1].against.as_ref().unwrap();
     assert_eq!((against.verdict, against.interval), (Verdict::NotJudged, None));
     let remedy = "fsb would judge with a quieter machine (fsb doctor)";
-    assert_eq!(row.finding, format!("Not judged at {label}: of 20 trials 11 affected by interference; {remedy}."));
+    assert_eq!(case.finding, format!("Not judged at {label}: of 20 trials 11 affected by interference; {remedy}."));
     let start =
         format!("Not judged at 1 of 12 workloads: most trials were affected by interference or invalid; {remedy}. ");
     assert!(summary.headline.starts_with(&start), "{}", summary.headline);
-    let others = summary.rows.iter().filter(|row| row.withheld.is_none());
-    assert_eq!(others.filter(|row| row.ranking.outcome != RowOutcome::NotJudged).count(), 11);
+    let others = summary.cases.iter().filter(|case| case.withheld.is_none());
+    assert_eq!(others.filter(|case| case.ranking.outcome != RankingOutcome::NotJudged).count(), 11);
     let all = &summary.overall[1].as_ref().unwrap();
     assert_eq!(all.workloads, 11, "the mean leaves it out");
-    let states = row_states(&record, &trials);
-    let state = states.iter().find(|row| row.workload == label).unwrap();
+    let states = case_states(&record, &trials);
+    let state = states.iter().find(|case| case.workload == label).unwrap();
     assert!(!state.state.decided && !state.state.enough, "more blocks may be quiet ones");
     // In rounds it falls on all targets alike, and intervals hold.
     record.rounds.insert(label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true });
     let summary = Summary::of_run(&record, &trials);
-    assert_ne!(summary.rows[place(&summary)].ranking.outcome, RowOutcome::NotJudged);
+    assert_ne!(summary.cases[place(&summary)].ranking.outcome, RankingOutcome::NotJudged);
     assert!(!summary.headline.starts_with("Not judged"), "{}", summary.headline);
 }
 
@@ -296,14 +296,14 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
         (trial.outcome, trial.error) = (Outcome::Invalid, Some("not cold".to_owned()));
     });
     let summary = Summary::of_run(&record, &trials);
-    let row = summary.rows.iter().find(|row| row.workload == label).unwrap();
-    assert_eq!(row.withheld, Some(Withheld::Spoilt { trials: 60, affected: 0, invalid: 31 }));
-    assert!(row.finding.contains(": of 60 trials 31 invalid; "), "{}", row.finding);
-    assert_eq!(row.ranking.outcome, RowOutcome::NotJudged);
+    let case = summary.cases.iter().find(|case| case.workload == label).unwrap();
+    assert_eq!(case.withheld, Some(Withheld::Spoilt { trials: 60, affected: 0, invalid: 31 }));
+    assert!(case.finding.contains(": of 60 trials 31 invalid; "), "{}", case.finding);
+    assert_eq!(case.ranking.outcome, RankingOutcome::NotJudged);
 }
 
 /// One workload whose targets have these centres and scatters in ten blocks.
-fn one_row(targets: &[(&str, f64, f64)]) -> (fsb_model::RunRecord, Vec<Trial>) {
+fn one_case(targets: &[(&str, f64, f64)]) -> (fsb_model::RunRecord, Vec<Trial>) {
     let pattern = [0.3, -0.8, 0.9, -0.2, 0.5, -0.6, 0.1, -0.9, 0.7, 0.0];
     let names: Vec<&str> = targets.iter().map(|(name, ..)| *name).collect();
     let (mut record, mut trials) = sample::run(&names, 10);
@@ -321,14 +321,14 @@ fn one_row(targets: &[(&str, f64, f64)]) -> (fsb_model::RunRecord, Vec<Trial>) {
 
 #[test]
 fn slower_means_slower_than_every_contender() {
-    let (record, trials) = one_row(&[("ext4", 130.0, 0.01), ("xfs", 120.0, 0.25), ("btrfs", 104.0, 0.08)]);
+    let (record, trials) = one_case(&[("ext4", 130.0, 0.01), ("xfs", 120.0, 0.25), ("btrfs", 104.0, 0.08)]);
     let summary = Summary::of_run(&record, &trials);
-    let row = &summary.rows[0];
-    assert_eq!(row.ranking.outcome, RowOutcome::Undecided(vec![0, 1]));
-    assert_eq!(row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["a?", "ab?", "b"]);
-    assert!(row.finding.ends_with("; btrfs is slower than ext4."), "{}", row.finding);
-    let (record, trials) = one_row(&[("ext4", 130.0, 0.01), ("xfs", 125.0, 0.15), ("btrfs", 60.0, 0.05)]);
-    let finding = &Summary::of_run(&record, &trials).rows[0].finding;
+    let case = &summary.cases[0];
+    assert_eq!(case.ranking.outcome, RankingOutcome::Undecided(vec![0, 1]));
+    assert_eq!(case.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(), ["a?", "ab?", "b"]);
+    assert!(case.finding.ends_with("; btrfs is slower than ext4."), "{}", case.finding);
+    let (record, trials) = one_case(&[("ext4", 130.0, 0.01), ("xfs", 125.0, 0.15), ("btrfs", 60.0, 0.05)]);
+    let finding = &Summary::of_run(&record, &trials).cases[0].finding;
     assert!(finding.ends_with("; btrfs is slower."), "{finding}");
 }
 
@@ -336,12 +336,12 @@ fn slower_means_slower_than_every_contender() {
 fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     let summary = Summary::of_run(&record, &trials);
-    let row = summary.rows.iter().find(|row| row.workload == "random read 4K, cold").unwrap();
-    let against = row.cells[1].against.as_ref().unwrap();
-    assert_eq!((against.verdict, row.cells[1].mark.as_str()), (Verdict::PerhapsSlower, "a†"));
+    let case = summary.cases.iter().find(|case| case.workload == "random read 4K, cold").unwrap();
+    let against = case.cells[1].against.as_ref().unwrap();
+    assert_eq!((against.verdict, case.cells[1].mark.as_str()), (Verdict::PerhapsSlower, "a†"));
     assert!(against.interval.unwrap().hi < 1.0);
     assert_eq!(
-        row.finding,
+        case.finding,
         "A difference of no more than 5 % at random read 4K, cold between ext4 and xfs; ext4 is perhaps faster than xfs; \
          btrfs is slower."
     );
@@ -373,11 +373,11 @@ fn with_unsafe(names: &[&str]) -> (fsb_model::RunRecord, Vec<Trial>) {
 }
 
 fn winners(summary: &Summary) -> Vec<&str> {
-    let winner = |row: &Workload| match row.ranking.outcome {
-        RowOutcome::Winner(winner) => Some(summary.targets[winner].name.as_str()),
+    let winner = |case: &Workload| match case.ranking.outcome {
+        RankingOutcome::Winner(winner) => Some(summary.targets[winner].name.as_str()),
         _ => None,
     };
-    summary.rows.iter().filter_map(winner).collect()
+    summary.cases.iter().filter_map(winner).collect()
 }
 
 #[test]
@@ -390,15 +390,15 @@ fn an_unsafe_target_is_compared_and_does_not_win() {
          synced data) is faster at 4. Overall: btrfs -24 % [-25 -23] against ext4 (in this run)."
     );
     assert!(!winners(&summary).contains(&"xfs"));
-    let row = &summary.rows[0];
+    let case = &summary.cases[0];
     assert!(
-        row.finding.ends_with("; xfs (unsafe: a power failure may lose synced data) is faster."),
+        case.finding.ends_with("; xfs (unsafe: a power failure may lose synced data) is faster."),
         "{}",
-        row.finding
+        case.finding
     );
-    assert!(row.finding.starts_with("ext4 is fastest at write 1M, durable: btrfs -"), "{}", row.finding);
+    assert!(case.finding.starts_with("ext4 is fastest at write 1M, durable: btrfs -"), "{}", case.finding);
     assert_eq!(
-        row.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(),
+        case.cells.iter().map(|cell| cell.mark.as_str()).collect::<Vec<_>>(),
         ["b", "a", "c"],
         "letters compare all"
     );
@@ -446,11 +446,11 @@ fn the_only_safe_target_is_named_as_such() {
         "ext4 is the only safe target at 12 workloads; xfs (unsafe: a power failure may lose synced data) is faster at 4."
     );
     assert_eq!(
-        summary.rows[0].finding,
+        summary.cases[0].finding,
         "ext4 is the only safe target at write 1M, durable; btrfs (unsafe) is slower; xfs (unsafe: a power failure may \
          lose synced data) is faster."
     );
-    assert_eq!(summary.rows[0].cells[1].mark, "a");
+    assert_eq!(summary.cases[0].cells[1].mark, "a");
 }
 
 #[test]
@@ -466,12 +466,15 @@ fn a_long_name_keeps_its_mark() {
 
 /// Conclusions about several targets that a report draws.
 fn conclusions(summary: &Summary) -> usize {
-    let concludes = |row: &&Workload| {
-        matches!(row.ranking.outcome, RowOutcome::Winner(_) | RowOutcome::Tie(_) | RowOutcome::Undecided(_))
+    let concludes = |case: &&Workload| {
+        matches!(
+            case.ranking.outcome,
+            RankingOutcome::Winner(_) | RankingOutcome::Tie(_) | RankingOutcome::Undecided(_)
+        )
     };
     let is_judged = |overall: &&Overall| overall.comparison.verdict != Verdict::NotJudged;
     let overall = summary.overall.iter().flatten().filter(is_judged).count();
-    summary.rows.iter().filter(concludes).count() + overall + summary.findings.iter().flatten().count()
+    summary.cases.iter().filter(concludes).count() + overall + summary.findings.iter().flatten().count()
 }
 
 #[test]
@@ -525,11 +528,11 @@ fn memory_that_was_not_touched_withholds_cases_that_write() {
     let start = "Not judged at 7 of 12 workloads: guest memory was left as it was (--control guest-memory=off); leave \
                  out --control guest-memory=off. xfs is fastest at 1 of 12 workloads";
     assert!(summary.headline.starts_with(start), "{}", summary.headline);
-    for row in &summary.rows {
-        let writes = ["write", "append", "create", "rename", "delete"].contains(&row.operation.as_str());
-        assert_eq!(row.withheld.is_some(), writes, "{}", row.workload);
-        assert!(row.cells.iter().all(|cell| cell.estimate.is_some()), "values stay");
-        assert!(!writes || row.cells.iter().all(|cell| cell.secondary.iter().all(|found| found.against.is_none())));
+    for case in &summary.cases {
+        let writes = ["write", "append", "create", "rename", "delete"].contains(&case.operation.as_str());
+        assert_eq!(case.withheld.is_some(), writes, "{}", case.workload);
+        assert!(case.cells.iter().all(|cell| cell.estimate.is_some()), "values stay");
+        assert!(!writes || case.cells.iter().all(|cell| cell.secondary.iter().all(|found| found.against.is_none())));
     }
     assert_eq!(summary.overall[1].as_ref().unwrap().workloads, 5);
 }
@@ -540,18 +543,18 @@ fn cases_that_allocate_memory_are_not_judged_where_too_little_was_touched() {
     let label = "write 1M, durable".to_owned();
     record.memory_cells = vec![label.clone()];
     record.memory = Some(fsb_model::run::MemoryTouched::new(2 << 30, 1 << 30));
-    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).rows;
-    let (withheld, others): (Vec<_>, Vec<_>) = of(&record).into_iter().partition(|row| row.withheld.is_some());
-    assert_eq!(withheld.iter().map(|row| &row.workload).collect::<Vec<_>>(), [&label]);
+    let of = |record: &fsb_model::RunRecord| Summary::of_run(record, &trials).cases;
+    let (withheld, others): (Vec<_>, Vec<_>) = of(&record).into_iter().partition(|case| case.withheld.is_some());
+    assert_eq!(withheld.iter().map(|case| &case.workload).collect::<Vec<_>>(), [&label]);
     let why = withheld[0].withheld.as_ref().map(|withheld| withheld.to_text());
     let expected = "only 1.00 GiB of the 2.00 GiB of memory that the run may need was touched";
-    assert_eq!((why.as_deref(), &withheld[0].ranking.outcome), (Some(expected), &RowOutcome::NotJudged));
-    assert!(others.iter().any(|row| row.ranking.outcome != RowOutcome::NotJudged));
+    assert_eq!((why.as_deref(), &withheld[0].ranking.outcome), (Some(expected), &RankingOutcome::NotJudged));
+    assert!(others.iter().any(|case| case.ranking.outcome != RankingOutcome::NotJudged));
     record.memory = Some(fsb_model::run::MemoryTouched::new(2 << 30, 2 << 30));
-    assert!(of(&record).iter().all(|row| row.withheld.is_none()));
+    assert!(of(&record).iter().all(|case| case.withheld.is_none()));
     record.memory =
         Some(fsb_model::run::MemoryTouched { reported: true, ..fsb_model::run::MemoryTouched::new(2 << 30, 2 << 30) });
-    assert!(of(&record).iter().any(|row| row.withheld.is_some()), "the hypervisor may take it back");
+    assert!(of(&record).iter().any(|case| case.withheld.is_some()), "the hypervisor may take it back");
 }
 
 fn compared(targets: &[&str], factor: f64) -> EarlierRun {
@@ -590,8 +593,10 @@ fn cases_of_other_units_are_not_compared() {
     let (record, trials) = sample::run(&["ext4", "xfs"], 6);
     let summary = Summary::of_run(&record, &trials);
     let mut other = record.clone();
-    let units =
-        summary.rows.iter().map(|row| (row.workload.clone(), [("files".to_owned(), 7.into())].into_iter().collect()));
+    let units = summary
+        .cases
+        .iter()
+        .map(|case| (case.workload.clone(), [("files".to_owned(), 7.into())].into_iter().collect()));
     other.units = units.collect();
     assert_eq!(compare_earlier((&summary, &record), (&summary, &other)), None);
 }

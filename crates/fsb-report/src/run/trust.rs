@@ -72,27 +72,27 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Rea
 
 /// Returns whether all cases are withheld, or there is one target alone.
 fn judges_nothing(summary: &Summary) -> bool {
-    !summary.is_comparison() || summary.rows.iter().all(|row| row.withheld.is_some() || !row.has_values())
+    !summary.is_comparison() || summary.cases.iter().all(|case| case.withheld.is_some() || !case.has_values())
 }
 
 /// `most trials were affected by interference or invalid at 1 of 12 workloads`.
 fn spoilt(summary: &Summary) -> Option<String> {
-    let spoilt = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Spoilt { .. }))).count();
-    let all = counted(summary.rows.len(), "workload");
+    let spoilt = summary.cases.iter().filter(|case| matches!(case.withheld, Some(Withheld::Spoilt { .. }))).count();
+    let all = counted(summary.cases.len(), "workload");
     (spoilt > 0).then(|| format!("most trials were affected by interference or invalid at {spoilt} of {all}"))
 }
 
 fn fair(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Reason> {
     let mut found: Vec<Reason> = Vec::new();
-    let memory = summary.rows.iter().filter(|row| matches!(row.withheld, Some(Withheld::Memory { .. }))).count();
+    let memory = summary.cases.iter().filter(|case| matches!(case.withheld, Some(Withheld::Memory { .. }))).count();
     if memory > 0 {
-        let workloads = counted(summary.rows.len(), "workload");
+        let workloads = counted(summary.cases.len(), "workload");
         found.extend(unbacked(record, &format!("{memory} of {workloads} are not judged: ")));
     }
     found.extend(reasons(interference::warning_of_some(trials), DOCTOR));
     found.extend(reasons(spoilt(summary), DOCTOR));
     found.extend(reasons(lost(trials).map(words_of_lost), NOTES));
-    let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
+    let estimates = || summary.cases.iter().flat_map(|case| &case.cells).filter_map(|cell| cell.estimate.as_ref());
     let cells = counted(estimates().count(), "cell");
     let unreliable = || estimates().filter(|estimate| estimate.noise() == Noise::Unreliable);
     let largest = unreliable().map(|estimate| estimate.cv).reduce(f64::max);

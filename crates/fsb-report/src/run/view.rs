@@ -23,7 +23,7 @@ const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewh
 
 /// Returns the view of a summary.
 pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
-    let rows: Vec<Row<'_>> = summary.rows.iter().map(|workload| row(summary, workload)).collect();
+    let rows: Vec<Row<'_>> = summary.cases.iter().map(|workload| row(summary, workload)).collect();
     View {
         words: WORDS,
         title: summary.name.clone(),
@@ -53,8 +53,8 @@ pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
         urgent: summary.urgent,
         conditions: Vec::new(),
         method: summary.method.clone(),
-        group_size: group_size(&summary.rows),
-        has_row_sections: summary.matrix.is_none() || summary.rows.len() <= MOST_SECTIONS,
+        group_size: group_size(&summary.cases),
+        has_row_sections: summary.matrix.is_none() || summary.cases.len() <= MOST_SECTIONS,
     }
 }
 
@@ -115,7 +115,7 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
     if let Some(text) = baseline(summary, rows, names.shown(summary.reference), marks) {
         legend.push(text);
     } else if !summary.is_comparison() && summary.unjudged.is_none() {
-        let estimates = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
+        let estimates = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
         // One or two blocks give no interval.
         if estimates().any(|estimate| estimate.interval.is_some() && estimate.is_judged()) {
             legend.push("Estimate and half-width of its 95 % interval.".to_owned());
@@ -133,7 +133,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
 /// `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.` Returns `None` if nothing
 /// is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
-    let compared = || summary.rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
+    let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
     let interval = match (is_judged, rows.len()) {
@@ -178,7 +178,7 @@ pub(crate) fn shortened(summary: &Summary) -> (Cow<'_, Summary>, Releases) {
     for target in &mut summary.targets {
         shorten(&mut target.name);
     }
-    summary.rows.iter_mut().for_each(|row| shorten(&mut row.finding));
+    summary.cases.iter_mut().for_each(|row| shorten(&mut row.finding));
     summary.findings.iter_mut().flatten().for_each(|found| shorten(&mut found.text));
     summary.advice.iter_mut().chain(&mut summary.stopped).for_each(shorten);
     summary.trust.iter_mut().flat_map(|trust| trust.because.iter_mut().chain(&mut trust.help)).for_each(shorten);

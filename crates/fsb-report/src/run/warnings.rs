@@ -9,7 +9,7 @@ use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{stop_reason_text, warning_text};
-use crate::show::{NOT_HERE, counted, some_of, some_rows};
+use crate::show::{NOT_HERE, counted, some_cases, some_of};
 
 /// A warning names at most this number of cells.
 const NAMED: usize = 3;
@@ -59,9 +59,9 @@ fn withheld(summary: &Summary) -> Vec<String> {
     if !summary.is_comparison() || summary.unjudged.is_some() {
         return Vec::new();
     }
-    let reasons = headline::withheld_reasons(summary).into_iter().map(|(why, rows)| (why.summarized(), rows));
+    let reasons = headline::withheld_reasons(summary).into_iter().map(|(why, cases)| (why.summarized(), cases));
     let reasons = reasons.filter(|(why, _)| !summary.answer.contains(why));
-    reasons.map(|(why, rows)| format!("not judged: {}: {why}", some_rows(&rows))).collect()
+    reasons.map(|(why, cases)| format!("not judged: {}: {why}", some_cases(&cases))).collect()
 }
 
 /// Whether a run made fewer blocks than it was to, or missed the precision that was requested.
@@ -117,17 +117,17 @@ pub(super) fn problems(summary: &Summary) -> Vec<String> {
             continue;
         }
         let mut by_reason: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for row in &summary.rows {
-            let cell = &row.cells[target];
+        for case in &summary.cases {
+            let cell = &case.cells[target];
             // Cells that failed because the target did are covered by the line above.
             if let (Some(kind), Some(reason)) = (cell.absence(), cell.reason())
                 && found.failed.as_deref() != Some(reason)
             {
-                by_reason.entry(format!("{kind}: {reason}")).or_default().push(&row.workload);
+                by_reason.entry(format!("{kind}: {reason}")).or_default().push(&case.workload);
             }
         }
         for (reason, workloads) in by_reason {
-            if workloads.len() == summary.rows.len() && workloads.len() > 1 {
+            if workloads.len() == summary.cases.len() && workloads.len() > 1 {
                 problems.push(format!("{}: {reason}", found.name));
                 continue;
             }
@@ -139,10 +139,9 @@ pub(super) fn problems(summary: &Summary) -> Vec<String> {
 }
 
 fn cells(summary: &Summary) -> impl Iterator<Item = (String, &Workload, &Measured)> {
-    summary
-        .rows
-        .iter()
-        .flat_map(|row| summary.targets.iter().zip(&row.cells).map(move |(target, cell)| (target.label(), row, cell)))
+    summary.cases.iter().flat_map(|case| {
+        summary.targets.iter().zip(&case.cells).map(move |(target, cell)| (target.label(), case, cell))
+    })
 }
 
 /// Returns the targets that have numbers beside others that are ranked, a line for each reason.
@@ -160,12 +159,12 @@ fn unjudged(summary: &Summary) -> Vec<String> {
 fn lost(summary: &Summary) -> Option<String> {
     let mut total = 0;
     let mut named = Vec::new();
-    for (target, row, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured) {
+    for (target, case, cell) in cells(summary).filter(|(_, _, cell)| cell.state == State::Measured) {
         total += cell.lost.len();
         if let Some(first) = cell.lost.first() {
             let (lost, all) = (cell.lost.len(), cell.lost.len() + cell.trials.len());
             let first = format!("first in block {}: {}", first.block, first.reason);
-            named.push(format!("{target} at {}, {lost} of {all}, {first}", row.workload));
+            named.push(format!("{target} at {}, {lost} of {all}, {first}", case.workload));
         }
     }
     let are = if total == 1 { "trial has no value and is" } else { "trials have no value and are" };
@@ -217,9 +216,9 @@ fn restless(trials: &[ReportTrial]) -> Option<String> {
 fn noise(summary: &Summary) -> Vec<String> {
     let named = |wanted: Noise| -> Vec<String> {
         let mut found: Vec<(f64, String)> = cells(summary)
-            .filter_map(|(target, row, cell)| {
+            .filter_map(|(target, case, cell)| {
                 let estimate = cell.estimate.as_ref().filter(|estimate| estimate.noise() == wanted)?;
-                Some((estimate.cv, format!("{target} at {}, CV {:.0} %", row.workload, estimate.cv * 100.0)))
+                Some((estimate.cv, format!("{target} at {}, CV {:.0} %", case.workload, estimate.cv * 100.0)))
             })
             .collect();
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -247,9 +246,9 @@ fn noise(summary: &Summary) -> Vec<String> {
 /// Returns a warning on cells whose number averages over several states.
 fn not_stationary(summary: &Summary) -> Option<String> {
     let named: Vec<String> = cells(summary)
-        .filter_map(|(target, row, cell)| {
-            let words = samples::words(cell.not_stationary.as_ref()?, row.unit, row.better);
-            Some(format!("{target} at {}, {words}", row.workload))
+        .filter_map(|(target, case, cell)| {
+            let words = samples::words(cell.not_stationary.as_ref()?, case.unit, case.better);
+            Some(format!("{target} at {}, {words}", case.workload))
         })
         .collect();
     (!named.is_empty())
@@ -258,10 +257,10 @@ fn not_stationary(summary: &Summary) -> Option<String> {
 
 fn trends(summary: &Summary) -> Option<String> {
     let named: Vec<String> = cells(summary)
-        .filter_map(|(target, row, cell)| {
+        .filter_map(|(target, case, cell)| {
             let trend = cell.estimate.as_ref()?.significant_trend()?;
             let change = (trend.change - 1.0) * 100.0;
-            Some(format!("{target} at {}, {change:+.0} % from first to last", row.workload))
+            Some(format!("{target} at {}, {change:+.0} % from first to last", case.workload))
         })
         .collect();
     (!named.is_empty()).then(|| {

@@ -113,17 +113,17 @@ pub fn micro(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
 #[allow(dead_code, reason = "the example and the browser test make only the other run")]
 pub fn side_by_side(targets: &[&str], blocks: u32) -> (RunRecord, Vec<Trial>) {
     let (mut record, mut trials) = run(targets, blocks);
-    let parts = targets.len() as u32;
-    record.placement = Some(run::Placement::SideBySide { parts, part_bytes: 660 << 20 });
+    let slices = targets.len() as u32;
+    record.placement = Some(run::Placement::SideBySide { slices, slice_bytes: 660 << 20 });
     record.interim_analyses = (2..=4).map(|rotation| 3 * rotation).collect();
     let rounds = run::Rounds { rounds: 9, units: 1, lead_in: true };
     record.rounds = record.cells.iter().map(|cell| (cell.label.clone(), rounds)).collect();
     let mut random = Pcg64Mcg::seed_from_u64(9);
     for trial in trials.iter_mut().filter(|trial| trial.outcome == Outcome::Ok) {
         let target = targets.iter().position(|name| *name == trial.target).unwrap_or(0);
-        let part = (target as u32 + trial.block) % parts;
-        trial.part = Some(part);
-        let place = (0.04 * (f64::from(part) - f64::from(parts - 1) / 2.0)).exp();
+        let slice = (target as u32 + trial.block) % slices;
+        trial.slice = Some(slice);
+        let place = (0.04 * (f64::from(slice) - f64::from(slices - 1) / 2.0)).exp();
         trial.metrics[0].value *= place;
         let slower = |round: usize, random: &mut Pcg64Mcg| match (target, trial.workload.as_str()) {
             (1, "rename 4K files") => 0.02 * round as f64,
@@ -186,7 +186,7 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         observed: Default::default(),
         interference: Vec::new(),
         superseded: false,
-        part: None,
+        slice: None,
         samples: Default::default(),
         timelines: Vec::new(),
         extra: Map::new(),

@@ -4,7 +4,7 @@
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::set::{Histogram, Point, Run, Series, Set};
 use fsb_model::stop::Analyses;
-use fsb_stats::compare::{Document, Request, compare};
+use fsb_stats::compare::{CompareRequest, Document, compare};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
@@ -142,7 +142,7 @@ fn column(
 
 /// Compared with the first as the baseline, at 3 %.
 pub fn compared(sets: &[Set]) -> Document {
-    compare(sets, &Request::new(0, 0.03)).expect("the sample is sound")
+    compare(sets, &CompareRequest::new(0, 0.03)).expect("the sample is sound")
 }
 
 fn normal(random: &mut Pcg64Mcg) -> f64 {

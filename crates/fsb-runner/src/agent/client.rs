@@ -8,7 +8,7 @@ use std::time::Duration;
 use fsb_model::Target;
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, Slot, TestbedError, host};
 
-use super::protocol::{LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
+use super::protocol::{AgentRequest, LONGEST_EXCERPT, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION};
 use super::{failed, refused_lost};
 
 /// The reason why an agent gives no answer.
@@ -61,7 +61,7 @@ impl Agent {
     pub fn connect(stream: UnixStream, interrupted: Arc<AtomicBool>) -> Result<Self, AgentError> {
         let lines = Lines::of_replies(stream).map_err(|error| AgentError::Gone(error.to_string()))?;
         let mut agent = Agent { lines, interrupted, oom_kills: host::oom_kills() };
-        match agent.ask(&Request::Hello { version: VERSION }, HELLO, &mut |_| {})? {
+        match agent.ask(&AgentRequest::Hello { version: VERSION }, HELLO, &mut |_| {})? {
             Reply::Hello { version: VERSION } => Ok(agent),
             other => Err(unexpected(&other)),
         }
@@ -69,7 +69,7 @@ impl Agent {
 
     /// Makes the media and sets the controls of the run.
     pub fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, AgentError> {
-        match self.ask(&Request::Open(Box::new(setup.clone())), OPEN_SILENCE, progress)? {
+        match self.ask(&AgentRequest::Open(Box::new(setup.clone())), OPEN_SILENCE, progress)? {
             Reply::Opened(opened) => Ok(*opened),
             other => Err(unexpected(&other)),
         }
@@ -78,11 +78,11 @@ impl Agent {
     /// Makes a target ready, in a slot and on a slice of its medium.
     pub fn provision(
         &mut self,
-        (slot, part): (u32, u32),
+        (slot, slice): (u32, u32),
         target: &Target,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Provisioned, AgentError> {
-        let request = Request::Provision { slot, part, target: Box::new(target.clone()) };
+        let request = AgentRequest::Provision { slot, slice, target: Box::new(target.clone()) };
         match self.ask(&request, PROVISION, progress)? {
             Reply::Provisioned(provisioned) => Ok(*provisioned),
             other => Err(unexpected(&other)),
@@ -98,7 +98,7 @@ impl Agent {
     ) -> Result<Vec<(Slot, TrialReply)>, AgentError> {
         let silence = request.silence() + RELEASE;
         let slots: Vec<Slot> = request.slots.iter().map(|trial| trial.slot).collect();
-        match self.ask(&Request::Measure(Box::new(request)), silence, progress)? {
+        match self.ask(&AgentRequest::Measure(Box::new(request)), silence, progress)? {
             Reply::Measured(mut replies) => {
                 let mut reply_of = |slot| {
                     let at = replies.iter().position(|(answered, _)| *answered == slot);
@@ -113,18 +113,18 @@ impl Agent {
 
     /// Tears down the target of a slot.
     pub fn release(&mut self, slot: u32) -> Result<(), AgentError> {
-        self.ask(&Request::Release(slot), RELEASE, &mut |_| {}).map(|_| ())
+        self.ask(&AgentRequest::Release(slot), RELEASE, &mut |_| {}).map(|_| ())
     }
 
     /// Undoes everything and ends the agent.
     pub fn close(mut self) -> Result<(), AgentError> {
-        self.ask(&Request::Close, RELEASE, &mut |_| {}).map(|_| ())
+        self.ask(&AgentRequest::Close, RELEASE, &mut |_| {}).map(|_| ())
     }
 
     /// Sends a request and returns the answer. `silence` is the longest time without a line.
     fn ask(
         &mut self,
-        request: &Request,
+        request: &AgentRequest,
         silence: Duration,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Reply, AgentError> {

@@ -17,7 +17,9 @@ use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_model::{Interference, Maintenance};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
-use fsb_testbed::{Activity, ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError};
+use fsb_testbed::{
+    Activity, ColdMethod, ColdReach, Counters, Fake, Progress, Provisioned, Slot, Testbed, TestbedError,
+};
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
@@ -56,7 +58,7 @@ pub(super) fn measure_case(
     let places = request.slots.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.slot == trial.slot)?;
         let applicable = applicable(job.as_ref(), post.target).and_then(|()| match request.method {
-            Method::Whole { .. } => Ok(()),
+            Method::Sequential { .. } => Ok(()),
             Method::Rounds { .. } => fits(needed, post.target),
         });
         Some(Place {
@@ -182,7 +184,7 @@ impl Case<'_, '_> {
     fn measure(&mut self) -> Option<watch::Seen> {
         self.each(|case, at| case.begin(at));
         let mut watch = None;
-        if !self.is_whole() {
+        if !self.is_sequential() {
             self.perform(Step::Prepare, 0, self.request.units_made());
             self.each(|case, at| case.make_cold(at));
             self.each(|case, at| case.settle(at));
@@ -198,8 +200,8 @@ impl Case<'_, '_> {
         watched
     }
 
-    fn is_whole(&self) -> bool {
-        matches!(self.request.method, Method::Whole { .. })
+    fn is_sequential(&self) -> bool {
+        matches!(self.request.method, Method::Sequential { .. })
     }
 
     /// Does a step on every target that still takes part. A target leaves the case if the step fails on it.
@@ -296,7 +298,7 @@ impl Case<'_, '_> {
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
         self.places.iter_mut().for_each(|place| place.worker = None);
-        if !self.is_whole() {
+        if !self.is_sequential() {
             return;
         }
         for Place { trial, tally, .. } in &mut self.places {
@@ -315,12 +317,12 @@ impl Case<'_, '_> {
             return Ok(());
         }
         let slot = self.places[at].trial.slot;
-        if self.is_whole() {
+        if self.is_sequential() {
             self.places[at].tally.before_cold = self.testbed.counters(slot);
         }
         // The files of a command itself are elsewhere. Whether they are cached is not a property of the target.
         let reach = match self.profile.program {
-            Some(_) if self.is_whole() => ColdReach::Target,
+            Some(_) if self.is_sequential() => ColdReach::Target,
             _ => ColdReach::Machine,
         };
         self.testbed.make_cold(slot, reach).map_err(lost)?;
@@ -368,14 +370,14 @@ impl Case<'_, '_> {
     fn rounds(&mut self) {
         let slots: Vec<Slot> = self.request.slots.iter().map(|trial| trial.slot).collect();
         let (rounds, units, lead_in, until, mut spares) = match &self.request.method {
-            Method::Whole { amount, .. } => (amount.repetitions.max(1) as usize, 1, false, None, 0),
+            Method::Sequential { amount, .. } => (amount.repetitions.max(1) as usize, 1, false, None, 0),
             Method::Rounds { orders, units, lead_in, until_seconds, spares, .. } => {
                 (orders.len(), *units, *lead_in, *until_seconds, *spares)
             }
         };
         let request = self.request;
         let order = |index: usize| match &request.method {
-            Method::Whole { .. } => &slots,
+            Method::Sequential { .. } => &slots,
             Method::Rounds { orders, .. } => &orders[index],
         };
         let started = Instant::now();
@@ -445,7 +447,7 @@ impl Case<'_, '_> {
     fn round(&mut self, order: &[Slot], round: Round) -> (Vec<Option<Sample>>, Option<usize>) {
         let mut samples: Vec<Option<Sample>> = self.places.iter().map(|_| None).collect();
         let mut restless = None;
-        if self.is_whole() {
+        if self.is_sequential() {
             self.renew(round.first);
         } else if let Err(failure) = self.make_cold_again() {
             self.each(|_, _| Err(failure.clone()));
@@ -503,23 +505,23 @@ impl Case<'_, '_> {
     fn take_sample(&mut self, at: usize, round: Round) -> Result<(Sample, Option<usize>), Failure> {
         let started = Instant::now();
         let task = self.task(at, Step::Measure, round.first, round.units);
-        let (whole, slot) = (self.is_whole(), self.places[at].trial.slot);
+        let (sequential, slot) = (self.is_sequential(), self.places[at].trial.slot);
         let maintenance = self.profile.maintenance.filter(|_| self.fake(at).is_none());
         if maintenance.is_none() {
             self.ready(at, &task, round)?;
         }
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
-        let watch = if whole { self.testbed.watch(slot) } else { None };
+        let watch = if sequential { self.testbed.watch(slot) } else { None };
         let before: Vec<_> = self.counters();
-        let device_timeline = if whole { self.testbed.device_timeline(slot) } else { None };
+        let device_timeline = if sequential { self.testbed.device_timeline(slot) } else { None };
         let go = Instant::now();
         if maintenance.is_none() {
             self.places[at].worker()?.go()?;
         }
         let (report, mut measured) = if let Some(operation) = maintenance {
             (self.maintain(slot, operation, &task)?, go.elapsed())
-        } else if whole {
+        } else if sequential {
             let worker = self.places[at].worker()?;
             let report = worker.result::<Steps>(&mut telling(Step::Measure, self.tell))?;
             self.places[at].worker.take().into_iter().for_each(Worker::close);
@@ -530,16 +532,16 @@ impl Case<'_, '_> {
         };
         let device_samples = device_timeline.map(DeviceTimeline::end).unwrap_or_default();
         let after: Vec<_> = self.counters();
-        if whole {
+        if sequential {
             // The worker's exit is not timed, but belongs to the measurement.
             measured = go.elapsed();
         }
         let mut found = match report {
-            StepReport::Measured(found) if !whole || found.len() == 1 => found,
+            StepReport::Measured(found) if !sequential || found.len() == 1 => found,
             _ => return Err(Failure::Failed("the worker measured nothing".into())),
         };
         let operations = found.iter().map(|one| one.operations).sum();
-        let later = match whole {
+        let later = match sequential {
             true => None,
             false => Some(self.sync(slot)?),
         };
@@ -564,7 +566,7 @@ impl Case<'_, '_> {
         if round.counts {
             tally.count(before[at], after[at]);
             for measurement in &mut found {
-                if let Method::Whole { sustain, .. } = self.request.method
+                if let Method::Sequential { sustain, .. } = self.request.method
                     && let Some(timeline) = &mut measurement.timeline
                 {
                     timeline.observe(&device_samples);
@@ -588,7 +590,7 @@ impl Case<'_, '_> {
 
     /// Waits until the worker of a target is ready to start.
     fn ready(&mut self, at: usize, task: &Task, round: Round) -> Result<(), Failure> {
-        if self.is_whole() {
+        if self.is_sequential() {
             self.places[at].open(self.time.until())?;
         }
         let worker = self.places[at].worker()?;
@@ -641,14 +643,14 @@ impl Case<'_, '_> {
         let Place { post, trial, .. } = &self.places[at];
         let fake = post.target.abilities.fake;
         let (operations, until_seconds, units, clock_seed) = match method {
-            Method::Whole { amount, until_seconds, .. } => {
+            Method::Sequential { amount, until_seconds, .. } => {
                 let seed = trial.trial_seed.wrapping_add(u64::from(first));
                 (amount.operations, *until_seconds, None, (seed, 0))
             }
-            Method::Rounds { own_files, revisit, operations, .. } => {
+            Method::Rounds { own_files, reuse_files, operations, .. } => {
                 // The first unit leads in and is not revisited: its inodes are beside the file system's own, in memory
                 // that a mounted ext4 holds, so the device would not be read for them.
-                let of_files = if *revisit { first.min(1) } else { first };
+                let of_files = if *reuse_files { first.min(1) } else { first };
                 let units = (*own_files && step != Step::Cleanup).then_some(Units { first: of_files, count });
                 let operations = if *own_files { *operations } else { operations * u64::from(count.max(1)) };
                 (operations, None, units, (trial.trial_seed, u64::from(first) + 1))
@@ -674,7 +676,7 @@ impl Case<'_, '_> {
     /// is reproducible. Warm-up has none, because it decides the amounts.
     fn pretends(&self, at: usize) -> bool {
         let (Some(fake), MeasureRequest { attempt, .. }) = (self.fake(at), self.request) else { return false };
-        if matches!(self.request.method, Method::Whole { until_seconds: Some(_), .. }) {
+        if matches!(self.request.method, Method::Sequential { until_seconds: Some(_), .. }) {
             return false;
         }
         let drawn = mix(self.places[at].trial.trial_seed ^ mix(u64::from(*attempt)));

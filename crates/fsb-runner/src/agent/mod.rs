@@ -22,7 +22,7 @@ use crate::worker::Post;
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
 use measure::{SlotPost, measure_case};
-use protocol::{LineError, Lines, Reply, Request};
+use protocol::{AgentRequest, LineError, Lines, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 
 /// The argument that makes the binary an agent.
@@ -57,7 +57,7 @@ impl Server<'_> {
                 Err(LineError::Closed) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
-            let last = matches!(request, Request::Close);
+            let last = matches!(request, AgentRequest::Close);
             let reply = self.answer(request, lines).unwrap_or_else(Reply::Failed);
             lines.send(&reply).map_err(|error| error.to_string())?;
             if last {
@@ -66,26 +66,26 @@ impl Server<'_> {
         }
     }
 
-    fn answer(&mut self, request: Request, lines: &mut Lines) -> Result<Reply, TestbedError> {
+    fn answer(&mut self, request: AgentRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         match request {
-            Request::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
-            Request::Hello { version } => Err(machine(
+            AgentRequest::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
+            AgentRequest::Hello { version } => Err(machine(
                 "the runner and its agent are different programs",
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
-            Request::Open(setup) => self.open(*setup, lines),
-            Request::Provision { slot, part, target } => {
+            AgentRequest::Open(setup) => self.open(*setup, lines),
+            AgentRequest::Provision { slot, slice, target } => {
                 self.targets.remove(&slot);
-                let provisioned = self.testbed.provision(slot, part, &target)?;
+                let provisioned = self.testbed.provision(slot, slice, &target)?;
                 self.targets.insert(slot, provisioned.clone());
                 Ok(Reply::Provisioned(Box::new(provisioned)))
             }
-            Request::Measure(request) => self.measure(&request, lines),
-            Request::Release(slot) => {
+            AgentRequest::Measure(request) => self.measure(&request, lines),
+            AgentRequest::Release(slot) => {
                 self.targets.remove(&slot);
                 self.testbed.release(slot).map(|()| Reply::Done)
             }
-            Request::Close => {
+            AgentRequest::Close => {
                 self.testbed.close();
                 Ok(Reply::Done)
             }

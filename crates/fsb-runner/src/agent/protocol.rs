@@ -26,7 +26,7 @@ pub const VERSION: u32 = 4;
 /// A request of the runner.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Request {
+pub enum AgentRequest {
     /// Always first.
     Hello {
         /// [`VERSION`] of the runner.
@@ -39,7 +39,7 @@ pub enum Request {
         /// The slot that it gets.
         slot: u32,
         /// The slice of the medium that it gets.
-        part: u32,
+        slice: u32,
         /// The target.
         target: Box<Target>,
     },
@@ -89,7 +89,7 @@ pub struct MeasureRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The whole workload on one target, while all others are idle.
-    Whole {
+    Sequential {
         /// The amount of work.
         amount: Amount,
         /// Seconds after which a repetition ends early. Warm-up uses it to find out the amount of work.
@@ -103,7 +103,7 @@ pub enum Method {
         /// Each unit has files of its own.
         own_files: bool,
         /// Each round uses the same units again, because caches are emptied between rounds.
-        revisit: bool,
+        reuse_files: bool,
         /// Operations of a unit.
         operations: u64,
         /// Units of a sample.
@@ -123,9 +123,9 @@ impl MeasureRequest {
     /// Returns the number of units whose files are made.
     pub fn units_made(&self) -> u32 {
         match &self.method {
-            Method::Whole { .. } => 1,
-            Method::Rounds { revisit, orders, lead_in, spares, units, .. } => {
-                planner::sets(*revisit, orders.len() as u32 - u32::from(*lead_in), *spares, *units)
+            Method::Sequential { .. } => 1,
+            Method::Rounds { reuse_files, orders, lead_in, spares, units, .. } => {
+                planner::sets(*reuse_files, orders.len() as u32 - u32::from(*lead_in), *spares, *units)
             }
         }
     }
@@ -134,7 +134,7 @@ impl MeasureRequest {
     /// and between repetitions the agent needs a remount.
     pub fn silence(&self) -> Duration {
         let steps = match &self.method {
-            Method::Whole { amount, .. } => 3 * amount.repetitions.max(1) + 2,
+            Method::Sequential { amount, .. } => 3 * amount.repetitions.max(1) + 2,
             Method::Rounds { orders, spares, .. } => orders.len() as u32 + spares + 3,
         };
         self.deadline * steps * self.slots.len().max(1) as u32

@@ -89,9 +89,9 @@ impl PlanFile {
         };
         let placement = placement(&plan, cells.iter().any(|cell| cell.unit.is_some()));
         let (cells, sizing) = match placement.divided() {
-            Some((parts, part_bytes)) => {
-                let sizing = Sizing { size: part_bytes, ..sizing };
-                let full = Full { size: full.0 / u64::from(parts), scale, memory, cpus: sizing.cpus };
+            Some((slices, slice_bytes)) => {
+                let sizing = Sizing { size: slice_bytes, ..sizing };
+                let full = Full { size: full.0 / u64::from(slices), scale, memory, cpus: sizing.cpus };
                 (self.cells(&workloads, &sizing, full)?, sizing)
             }
             None => (cells, sizing),

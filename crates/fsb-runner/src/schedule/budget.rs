@@ -338,7 +338,7 @@ impl Schedule<'_> {
             return;
         };
         let share = self.open_cells().len() as f64 / self.held_cells().len() as f64;
-        let rotation = work::parts(record).max(1);
+        let rotation = work::slices(record).max(1);
         let held = (self.seconds_of_budget_left() / (last * share).max(1e-3)) as u32 / rotation * rotation;
         if held > 0 {
             self.run.record.blocks_planned = Some(next.min(made + held));
@@ -381,7 +381,7 @@ impl Schedule<'_> {
 
     /// Returns whether the expected time of any cell is known.
     fn is_planned(&self) -> bool {
-        self.cells.iter().any(|cell| cell.row_seconds.is_some() || cell.expected.iter().any(Option::is_some))
+        self.cells.iter().any(|cell| cell.case_seconds.is_some() || cell.expected.iter().any(Option::is_some))
     }
 
     /// Warns if the budget holds fewer blocks than can be judged.
@@ -406,7 +406,7 @@ impl Schedule<'_> {
         if self.cells.iter().all(|cell| cell.unit.is_none()) {
             FEWEST_BLOCKS_JUDGED
         } else {
-            fewest_blocks(work::parts(&self.run.record))
+            fewest_blocks(work::slices(&self.run.record))
         }
     }
 

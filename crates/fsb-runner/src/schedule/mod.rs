@@ -147,7 +147,7 @@ impl Schedule<'_> {
                 block: 0,
                 targets: targets.into_iter().map(|target| target.name.clone()).collect(),
                 cells: self.labels(&cells),
-                parts: Vec::new(),
+                slices: Vec::new(),
             }
         };
         let opened = self.run.started.elapsed().as_secs_f64();
@@ -161,10 +161,10 @@ impl Schedule<'_> {
         let places = self.run.record.plan.at_once();
         let all: Vec<usize> = (0..self.run.record.plan.targets.len()).collect();
         for some in all.chunks(places) {
-            for (part, target) in some.iter().enumerate() {
+            for (slice, target) in some.iter().enumerate() {
                 let name = self.run.record.plan.targets[*target].name.clone();
-                self.run.observer.event(&Event::Visit { block: 0, target: &name });
-                match self.provision(*target, *target as u32, part as u32) {
+                self.run.observer.event(&Event::Provisioning { block: 0, target: &name });
+                match self.provision(*target, *target as u32, slice as u32) {
                     Ok(Provisioned { record, .. }) => drop(self.run.record.targets.insert(name, record)),
                     Err(AgentError::Refused(error)) => {
                         let record = self.run.record.targets.entry(name.clone()).or_default();
@@ -248,18 +248,18 @@ impl Schedule<'_> {
             None => self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect(),
         };
         let mut order = order::block(self.run.record.plan.seed, block, &names, &self.labels(cells));
-        if let Some(drawn) = drawn.filter(|_| work::parts(&self.run.record) > 1) {
-            let part = |name: &String| drawn.iter().find(|(known, _)| known == name).map_or(0, |(_, part)| *part);
-            order.parts = order.targets.iter().map(part).collect();
+        if let Some(drawn) = drawn.filter(|_| work::slices(&self.run.record) > 1) {
+            let slice = |name: &String| drawn.iter().find(|(known, _)| known == name).map_or(0, |(_, slice)| *slice);
+            order.slices = order.targets.iter().map(slice).collect();
         }
         order
     }
 
     fn block(&mut self, mut order: BlockOrder) -> Result<(), RunError> {
-        let parts = work::parts(&self.run.record);
-        if parts > 1 && order.parts.is_empty() {
+        let slices = work::slices(&self.run.record);
+        if slices > 1 && order.slices.is_empty() {
             let all: Vec<_> = self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect();
-            order.parts = order::parts(self.run.record.plan.seed, order.block, &all, &order.targets, parts);
+            order.slices = order::slices(self.run.record.plan.seed, order.block, &all, &order.targets, slices);
         }
         self.run.record.order.retain(|known| known.block != order.block);
         self.run.record.order.push(order.clone());
@@ -272,7 +272,7 @@ impl Schedule<'_> {
             if self.cut {
                 break;
             }
-            self.visit(&block, group)?;
+            self.measure_group(&block, group)?;
         }
         Ok(())
     }
@@ -285,14 +285,14 @@ impl Schedule<'_> {
 
     /// Makes a group of targets ready at once, measures each cell on all of them before the next one, and tears them
     /// down.
-    fn visit(&mut self, block: &Block, group: usize) -> Result<(), RunError> {
+    fn measure_group(&mut self, block: &Block, group: usize) -> Result<(), RunError> {
         let began = Instant::now();
         let mut ready = Vec::new();
         for target in &block.groups[group] {
             let name = &self.run.record.plan.targets[*target].name;
-            self.run.observer.event(&Event::Visit { block: block.order.block, target: name });
+            self.run.observer.event(&Event::Provisioning { block: block.order.block, target: name });
             let place = match self.side_by_side {
-                true => (*target as u32, block.order.part_of(name).unwrap_or(0)),
+                true => (*target as u32, block.order.slice_of(name).unwrap_or(0)),
                 false => (0, 0),
             };
             if let Some(provisioned) = self.make_ready((block, group), *target, place)? {
@@ -311,7 +311,7 @@ impl Schedule<'_> {
             if self.cells[*cell].unit.is_some() {
                 self.measure_in_rounds(&measure, &mut ready)?;
             } else {
-                self.measure_whole(&measure, &mut ready)?;
+                self.measure_sequentially(&measure, &mut ready)?;
             }
         }
         let began = Instant::now();
@@ -326,7 +326,7 @@ impl Schedule<'_> {
     }
 
     /// Measures a cell as a whole: one target after the other, while the others are idle.
-    fn measure_whole(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
+    fn measure_sequentially(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[measure.cell].label())]);
         let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, false, 1).remove(0);
         for at in turns {
@@ -441,7 +441,7 @@ impl Schedule<'_> {
         } else {
             amount.until_ms.map(|until| until as f64 * 1e-3)
         };
-        let method = Method::Whole { amount, until_seconds, sustain: cell.cell.workload.sustain };
+        let method = Method::Sequential { amount, until_seconds, sustain: cell.cell.workload.sustain };
         let request = self.request(measure, &[ready], (&cell.cell.workload, method), attempt, cell.expected[target]);
         let replies = self.ask(request)?;
         Ok(replies.into_iter().next().map_or_else(|| failed("the agent gave no answer for it"), |(_, reply)| reply))
@@ -467,7 +467,7 @@ impl Schedule<'_> {
         let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
-            revisit: cell.revisits(self.room),
+            reuse_files: cell.reuses_files(self.room),
             operations: unit.operations,
             units: rounds.units,
             orders: orders.into_iter().map(|turns| turns.into_iter().map(slot_of).collect()).collect(),
@@ -476,9 +476,9 @@ impl Schedule<'_> {
             until_seconds: (warmup && cell.is_command()).then_some(WARM_UP_OF_COMMAND),
             spares: if warmup || !rounds.lead_in { 0 } else { spares(rounds.rounds) },
         };
-        let (attempt, expected) = (if warmup { 0 } else { attempt }, cell.row_seconds);
+        let (attempt, expected) = (if warmup { 0 } else { attempt }, cell.case_seconds);
         let request = self.request(measure, there, (&unit.workload, method), attempt, expected);
-        self.run.observer.event(&Event::Row { block: order.block, workload: cell.label(), rounds: rounds.rounds });
+        self.run.observer.event(&Event::Case { block: order.block, workload: cell.label(), rounds: rounds.rounds });
         match self.ask(request) {
             Err(RunError::Agent(AgentError::Refused(error))) => {
                 Ok(there.iter().map(|ready| (ready.slot, failed(error.to_string()))).collect())
@@ -557,10 +557,10 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    fn provision(&mut self, target: usize, slot: u32, part: u32) -> Result<Provisioned, AgentError> {
+    fn provision(&mut self, target: usize, slot: u32, slice: u32) -> Result<Provisioned, AgentError> {
         let Run { agent, observer, record, .. } = &mut self.run;
         let tell = &mut |progress| observer.event(&Event::Opening(&progress));
-        agent.provision((slot, part), &record.plan.targets[target], tell)
+        agent.provision((slot, slice), &record.plan.targets[target], tell)
     }
 
     /// Formats and mounts the target in a slot and on a slice. If it cannot be made, all its trials of the block report
@@ -569,10 +569,10 @@ impl Schedule<'_> {
         &mut self,
         (block, group): (&Block, usize),
         target: usize,
-        (slot, part): (u32, u32),
+        (slot, slice): (u32, u32),
     ) -> Result<Option<Provisioned>, RunError> {
         let Target { name, optional, .. } = self.run.record.plan.targets[target].clone();
-        let error = match self.provision(target, slot, part) {
+        let error = match self.provision(target, slot, slice) {
             Ok(provisioned) => {
                 self.run.record.targets.insert(name.clone(), provisioned.record.clone());
                 if let Some(rates) = provisioned.device {
@@ -720,7 +720,7 @@ impl Schedule<'_> {
             observed,
             interference: reply.interference,
             superseded: false,
-            part: order.part_of(&target.name).map(|part| part + self.parts_before()),
+            slice: order.slice_of(&target.name).map(|slice| slice + self.slices_before()),
             samples: reply.samples,
             timelines,
             extra: Map::new(),
@@ -728,9 +728,9 @@ impl Schedule<'_> {
     }
 
     /// Returns the number of slices of earlier segments. A resumed run has a new image, so its slices are others.
-    fn parts_before(&self) -> u32 {
+    fn slices_before(&self) -> u32 {
         let segments = self.run.record.segments.len().max(1) as u32;
-        (segments - 1) * work::parts(&self.run.record)
+        (segments - 1) * work::slices(&self.run.record)
     }
 
     /// Returns the kernel of a target that could not be provisioned, as far as it is known.

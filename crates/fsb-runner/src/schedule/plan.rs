@@ -10,7 +10,7 @@ use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
 use super::planner::{
-    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, shortened, shortest, to_hold, whole_seconds,
+    BLOCKS, Basis, Case, Decision, LONG_COMMAND, Share, fewest_blocks, sequential_seconds, shortened, shortest, to_hold,
 };
 use super::state::{CellState, LeftOut, Run, Schedule, setup};
 use crate::event::Event;
@@ -54,13 +54,13 @@ fn expected_of(record: &RunRecord, work: &Work, warmup: bool) -> Expected {
             return matrix::TYPICAL_ROW;
         }
         let asked = plan.sample_time_of(&parsed.cell.workload);
-        matrix::typical_seconds(&parsed.profile, shortened(whole_seconds(&parsed.profile, asked), scale(asked)))
+        matrix::typical_seconds(&parsed.profile, shortened(sequential_seconds(&parsed.profile, asked), scale(asked)))
     };
     let trials: f64 = work.cells.iter().map(of_cell).sum();
     let blocks = match plan.repetition {
         Repetition::Blocks { blocks, .. } => blocks,
         _ if !work.cells.iter().any(in_rounds) => FEWEST_BLOCKS_JUDGED,
-        _ => fewest_blocks(work::parts(record)),
+        _ => fewest_blocks(work::slices(record)),
     };
     let block = (trials + matrix::TYPICAL_VISIT) * plan.at_once() as f64;
     // Warm-up is a block, too.
@@ -97,16 +97,16 @@ impl Schedule<'_> {
         let left = self.seconds_of_budget_left();
         if !self.side_by_side {
             let grid = self.grid();
-            let costs: Vec<_> = self.cells.iter().map(|state| &state.whole_costs[..]).collect();
+            let costs: Vec<_> = self.cells.iter().map(|state| &state.sequential_costs[..]).collect();
             for (cell, cost) in matrix::fill_costs(&grid, &costs) {
-                self.cells[cell].whole_costs.push(cost);
+                self.cells[cell].sequential_costs.push(cost);
             }
             if left.is_finite() && !grid.is_empty() {
                 self.thin_out(&grid, left);
             }
         }
         let cases = self.cases(LONG_COMMAND);
-        let rotation = work::parts(&self.run.record);
+        let rotation = work::slices(&self.run.record);
         let basis = Basis { rotation, ..self.basis(&cases, left) };
         let mut decided = basis.decide();
         if let Some(judged) = self.leave_cells_to_judge(&basis, &decided) {
@@ -163,14 +163,14 @@ impl Schedule<'_> {
             let (state, record) = (&mut self.cells[cell], &mut self.run.record);
             let label = state.cell.label.clone();
             match share {
-                Share::Whole(amount) => {
-                    for cost in &state.whole_costs {
+                Share::Sequential(amount) => {
+                    for cost in &state.sequential_costs {
                         state.expected[cost.target] = Some(cost.expected_seconds(&state.profile, *amount));
                     }
                     record.amounts.insert(label, *amount);
                 }
                 Share::Rounds(rounds, seconds) => {
-                    state.row_seconds = Some(*seconds);
+                    state.case_seconds = Some(*seconds);
                     let Some(unit) = &state.unit else { continue };
                     let operations = unit.operations * u64::from(rounds.units);
                     record.amounts.insert(label.clone(), Amount::new(rounds.rounds, operations));

@@ -76,7 +76,7 @@ const MOST_FOR_WHOLES: f64 = 0.7;
 
 /// The costs of a cell on one target, measured as a whole in warm-up.
 #[derive(Debug, Clone)]
-pub(crate) struct WholeCost {
+pub(crate) struct SequentialCost {
     /// Index of the target in the plan.
     pub(crate) target: usize,
     /// Operations in the timed sample.
@@ -108,14 +108,14 @@ pub(crate) struct UnitCost {
 #[derive(Debug, Clone)]
 pub(super) enum Case {
     /// Measured as a whole.
-    Whole(Box<Whole>),
+    Sequential(Box<Sequential>),
     /// Measured in rounds.
     Rounds(InRounds),
 }
 
 /// A cell that is measured as a whole.
 #[derive(Debug, Clone)]
-pub(super) struct Whole {
+pub(super) struct Sequential {
     /// The profile of its workload.
     pub(super) profile: Profile,
     /// Seconds that a sample should last.
@@ -123,7 +123,7 @@ pub(super) struct Whole {
     /// The number of times that the journal is to be written in a sample; `None` if the sample ends by its length.
     pub(super) sustain: Option<f64>,
     /// The costs on each target.
-    pub(super) costs: Vec<WholeCost>,
+    pub(super) costs: Vec<SequentialCost>,
 }
 
 /// A cell that is measured in rounds.
@@ -132,7 +132,7 @@ pub(super) struct InRounds {
     /// Each unit has files of its own.
     pub(super) own_files: bool,
     /// Each round uses the same units again.
-    pub(super) revisit: bool,
+    pub(super) reuse_files: bool,
     /// Units that a slice has room for.
     pub(super) room: u32,
     /// Seconds that a sample should last.
@@ -168,7 +168,7 @@ pub(super) struct Basis<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Share {
     /// As a whole.
-    Whole(Amount),
+    Sequential(Amount),
     /// In rounds, with their expected seconds on all targets.
     Rounds(Rounds, f64),
 }
@@ -198,10 +198,10 @@ impl Basis<'_> {
     /// Decides.
     pub(super) fn decide(&self) -> Decision {
         if !self.interim {
-            let Size { blocks, of: scale } = self.wholes(self.left);
+            let Size { blocks, of: scale } = self.sequential_size(self.left);
             return self.decision(blocks, scale, 0, Vec::new());
         }
-        let scale = self.wholes(self.left_for_wholes()).of;
+        let scale = self.sequential_size(self.left_for_sequential()).of;
         let (Size { blocks, of: rounds }, interim_analyses) = self.in_rounds(scale);
         self.decision(blocks, scale, rounds, interim_analyses)
     }
@@ -231,10 +231,11 @@ impl Basis<'_> {
 
     fn decision(&self, blocks: u32, scale: f64, rounds: u32, interim_analyses: Vec<u32>) -> Decision {
         let share = |case: &Case| match case {
-            Case::Whole(whole) => Share::Whole(whole.amount(scale)),
-            Case::Rounds(row) => {
-                let units = row.units();
-                let made = Rounds { rounds: self.rounds_of(row, units, rounds), units, lead_in: !row.single };
+            Case::Sequential(trial) => Share::Sequential(trial.amount(scale)),
+            Case::Rounds(in_rounds) => {
+                let units = in_rounds.units();
+                let made =
+                    Rounds { rounds: self.rounds_of(in_rounds, units, rounds), units, lead_in: !in_rounds.single };
                 Share::Rounds(made, self.seconds_of(case, scale, rounds))
             }
         };
@@ -250,34 +251,34 @@ impl Basis<'_> {
     /// other cells.
     fn seconds_of(&self, case: &Case, scale: f64, rounds: u32) -> f64 {
         match case {
-            Case::Whole(whole) => whole.expected(whole.amount(scale)),
-            Case::Rounds(row) => {
-                let units = row.units();
-                row.seconds(units, self.rounds_of(row, units, rounds))
+            Case::Sequential(trial) => trial.expected(trial.amount(scale)),
+            Case::Rounds(in_rounds) => {
+                let units = in_rounds.units();
+                in_rounds.seconds(units, self.rounds_of(in_rounds, units, rounds))
             }
         }
     }
 
-    fn count_wholes(&self) -> usize {
-        self.cases.iter().filter(|case| matches!(case, Case::Whole(_))).count()
+    fn count_sequential(&self) -> usize {
+        self.cases.iter().filter(|case| matches!(case, Case::Sequential(_))).count()
     }
 
     /// Returns the seconds of the budget for cells that are measured as wholes: a share by their number, or the time of
     /// their fewest blocks if the length of their samples was requested.
-    fn left_for_wholes(&self) -> f64 {
-        let share = self.count_wholes() as f64 / self.cases.len().max(1) as f64;
+    fn left_for_sequential(&self) -> f64 {
+        let share = self.count_sequential() as f64 / self.cases.len().max(1) as f64;
         if !self.asked || !self.left.is_finite() {
             return self.left * share;
         }
-        let whole = self.wholes_block_seconds(self.wholes(f64::INFINITY).of);
+        let whole = self.sequential_block_seconds(self.sequential_size(f64::INFINITY).of);
         let needed = to_hold(whole * f64::from(fewest_blocks(self.rotation)));
         (self.left * share).max(needed.min(self.left * MOST_FOR_WHOLES))
     }
 
     /// Returns the number of blocks of the wholes alone within `left` seconds, and the scale of their samples.
-    fn wholes(&self, left: f64) -> Size<f64> {
+    fn sequential_size(&self, left: f64) -> Size<f64> {
         let shortest = shortest(self.asked);
-        let held = |scale: f64| (left * FILL / self.wholes_block_seconds(scale)).floor().max(0.0) as u32;
+        let held = |scale: f64| (left * FILL / self.sequential_block_seconds(scale)).floor().max(0.0) as u32;
         // The largest scale, up to 1, at which the time left holds this number of blocks; 0 if it holds them at none.
         let scale_that_holds = |blocks: u32| {
             if held(1.0) >= blocks {
@@ -313,11 +314,11 @@ impl Basis<'_> {
     }
 
     /// Returns the seconds of a block that contains only wholes.
-    fn wholes_block_seconds(&self, scale: f64) -> f64 {
-        let wholes = self.cases.iter().filter(|case| matches!(case, Case::Whole(_)));
+    fn sequential_block_seconds(&self, scale: f64) -> f64 {
+        let sequential = self.cases.iter().filter(|case| matches!(case, Case::Sequential(_)));
         // Beside cells in rounds, the time to make the targets ready belongs to those.
         let base = if self.interim { 0.0 } else { self.base };
-        (base + wholes.map(|case| self.seconds_of(case, scale, 0)).sum::<f64>()).max(1e-3)
+        (base + sequential.map(|case| self.seconds_of(case, scale, 0)).sum::<f64>()).max(1e-3)
     }
 
     /// Returns the blocks, rounds and interim analyses beside wholes of this scale.
@@ -356,7 +357,7 @@ impl Basis<'_> {
         // Fewer blocks than can be judged: whole rotations if the budget holds one.
         let held = (budget / self.block_seconds(scale, FEWEST_WITHOUT_CHOICE)) as u32;
         let whole = if held < rotation { held } else { held / rotation * rotation };
-        let single = self.cases.iter().all(|case| !matches!(case, Case::Rounds(row) if !row.single));
+        let single = self.cases.iter().all(|case| !matches!(case, Case::Rounds(in_rounds) if !in_rounds.single));
         let blocks = if single && held >= FEWEST_BLOCKS_JUDGED { FEWEST_BLOCKS_JUDGED } else { whole };
         let blocks = blocks.clamp(1, fewest - 1);
         let rounds = within(budget / f64::from(blocks)).max(FEWEST_WITHOUT_CHOICE);
@@ -364,15 +365,15 @@ impl Basis<'_> {
     }
 
     /// Returns the rounds of one cell if other cells have `rounds`: at most as many as its files have room for.
-    fn rounds_of(&self, row: &InRounds, units: u32, rounds: u32) -> u32 {
+    fn rounds_of(&self, in_rounds: &InRounds, units: u32, rounds: u32) -> u32 {
         // Fewer leave no choice.
-        let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(row, units) };
-        let rounds = if row.single { 1 } else { rounds };
+        let weight = if rounds < FEWEST_ROUNDS { 1.0 } else { self.weight(in_rounds, units) };
+        let rounds = if in_rounds.single { 1 } else { rounds };
         let rounds = (f64::from(rounds) * weight).round().min(f64::from(MOST_ROUNDS)) as u32;
-        if !row.own_files {
+        if !in_rounds.own_files {
             return rounds;
         }
-        let fits = |rounds: &u32| row.made(*rounds, units) <= row.room;
+        let fits = |rounds: &u32| in_rounds.made(*rounds, units) <= in_rounds.room;
         (1..=rounds).rev().find(fits).unwrap_or(1)
     }
 
@@ -382,13 +383,13 @@ impl Basis<'_> {
     /// noise of rounds over that of blocks (Cochran, Sampling Techniques, 3rd edition, section 10.6). The noise is not
     /// known before, and is assumed to be equal in all cells. If the number of blocks was requested, time does not
     /// decide, so that such runs repeat exactly.
-    fn weight(&self, row: &InRounds, units: u32) -> f64 {
+    fn weight(&self, in_rounds: &InRounds, units: u32) -> f64 {
         if matches!(self.repetition, Repetition::Blocks { .. }) {
             return 1.0;
         }
         let (few, more) = (FEWEST_ROUNDS, FEWEST_ROUNDS + 1);
-        let round = (row.seconds(units, more) - row.seconds(units, few)).max(1e-9);
-        let once = row.seconds(units, few) - f64::from(few) * round;
+        let round = (in_rounds.seconds(units, more) - in_rounds.seconds(units, few)).max(1e-9);
+        let once = in_rounds.seconds(units, few) - f64::from(few) * round;
         (once / (2.0 * round)).max(0.0).sqrt().clamp(1.0, MOST_WEIGHT)
     }
 }
@@ -404,13 +405,13 @@ impl InRounds {
             return wanted;
         }
         let making = costs().map(|cost| cost.prepare).sum::<f64>() / costs().count().max(1) as f64;
-        let visits = if self.revisit { f64::from(USUAL_ROUNDS) } else { 1.0 };
-        let most = if making > fastest * MAKING * visits { 1 } else { self.room / self.made(FEWEST_ROUNDS, 1) };
+        let uses = if self.reuse_files { f64::from(USUAL_ROUNDS) } else { 1.0 };
+        let most = if making > fastest * MAKING * uses { 1 } else { self.room / self.made(FEWEST_ROUNDS, 1) };
         wanted.min(most).max(1)
     }
 
     fn made(&self, rounds: u32, units: u32) -> u32 {
-        sets(self.revisit, rounds, spares(rounds), units)
+        sets(self.reuse_files, rounds, spares(rounds), units)
     }
 
     /// Returns the seconds of a number of rounds on all targets.
@@ -423,7 +424,7 @@ impl InRounds {
     }
 }
 
-impl Whole {
+impl Sequential {
     /// Returns the seconds in which the journal of the slowest target is written as often as requested. The time is the
     /// same for all targets, because a rate after a minute differs from one after ten seconds.
     fn held(&self, sustain: f64) -> f64 {
@@ -444,7 +445,7 @@ impl Whole {
             return Amount { repetitions: 1, operations: u64::MAX, until_ms };
         }
         let costs = || self.costs.iter().filter(|cost| cost.seconds > 0.0);
-        let rate = |cost: &&WholeCost| cost.operations as f64 / cost.seconds;
+        let rate = |cost: &&SequentialCost| cost.operations as f64 / cost.seconds;
         let seconds = seconds(profile, self.sample_seconds, scale);
         let pass = profile.operations.max(1);
         let Some(fastest) = costs().max_by(|a, b| rate(a).total_cmp(&rate(b))) else {
@@ -455,7 +456,7 @@ impl Whole {
         let mut bound = slowest * seconds * if profile.divisible { PATIENCE } else { f64::INFINITY };
         if profile.renewal == Renewal::Inside {
             // The worker's steps between passes take time as well.
-            let of_one = |cost: &WholeCost| cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64;
+            let of_one = |cost: &SequentialCost| cost.spent.measure.max(cost.seconds) / cost.operations.max(1) as f64;
             bound = bound.min(seconds * PATIENCE / costs().map(of_one).fold(0.0, f64::max));
         }
         let margin = if fastest.between { MARGIN_BETWEEN } else { MARGIN };
@@ -486,7 +487,7 @@ impl Whole {
     }
 }
 
-impl WholeCost {
+impl SequentialCost {
     /// Returns the expected seconds of a trial of this amount.
     pub(super) fn expected_seconds(&self, profile: &Profile, amount: Amount) -> f64 {
         if let Some(until) = amount.until_ms {
@@ -524,9 +525,9 @@ pub(super) fn fewest_blocks(rotation: u32) -> u32 {
 }
 
 /// Returns the number of file sets for the rounds of a cell if each unit has its own. One leads in, and some rounds are
-/// spare. With `revisit`, all rounds use the sets of one sample.
-pub(crate) fn sets(revisit: bool, rounds: u32, spares: u32, units: u32) -> u32 {
-    let samples = if revisit { 1 } else { rounds + spares };
+/// spare. With `reuse_files`, all rounds use the sets of one sample.
+pub(crate) fn sets(reuse_files: bool, rounds: u32, spares: u32, units: u32) -> u32 {
+    let samples = if reuse_files { 1 } else { rounds + spares };
     samples * units + 1
 }
 
@@ -560,7 +561,7 @@ pub(super) fn shortened(sample_seconds: f64, scale: f64) -> f64 {
 
 /// Returns the desired seconds of a whole's sample: the time that was `asked` for, or else a default that is shorter if
 /// nothing reaches the device.
-pub(super) fn whole_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
+pub(super) fn sequential_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
     asked.unwrap_or(if profile.reaches_device { VISIT } else { MEMORY_SECONDS })
 }
 
@@ -569,7 +570,7 @@ pub(super) fn whole_seconds(profile: &Profile, asked: Option<f64>) -> f64 {
 pub(super) fn warmup_seconds(profile: &Profile, plan: &Plan, held: Option<f64>, trials: usize) -> f64 {
     let share =
         plan.repetition.budget().map_or(f64::INFINITY, |budget| budget.as_secs_f64() / trials.max(1) as f64 / 10.0);
-    let whole = whole_seconds(profile, held.or(plan.sample_time));
+    let whole = sequential_seconds(profile, held.or(plan.sample_time));
     whole.min(share).max(MEMORY_SECONDS.min(whole))
 }
 
@@ -592,10 +593,10 @@ mod tests {
         emulated: false,
     };
 
-    fn whole(name: &str, params: serde_json::Value, costs: &[(u64, f64)]) -> Whole {
+    fn sequential(name: &str, params: serde_json::Value, costs: &[(u64, f64)]) -> Sequential {
         let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
         let profile = workload::parse(&spec, &Sizing { size: 2 << 30, cpus: 2 }).unwrap().profile();
-        let cost = |(target, (operations, seconds)): (usize, &(u64, f64))| WholeCost {
+        let cost = |(target, (operations, seconds)): (usize, &(u64, f64))| SequentialCost {
             target,
             operations: *operations,
             seconds: *seconds,
@@ -603,17 +604,17 @@ mod tests {
             journal_turns: None,
             between: false,
         };
-        Whole { profile, sample_seconds: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
+        Sequential { profile, sample_seconds: 2.0, sustain: None, costs: costs.iter().enumerate().map(cost).collect() }
     }
 
     /// Plans one whole within `left` seconds.
-    fn plan_whole(whole: &Whole, left: f64) -> Decision {
+    fn plan_sequential(trial: &Sequential, left: f64) -> Decision {
         let repetition = Repetition::Budget { seconds: left };
-        Basis { cases: &[Case::Whole(Box::new(whole.clone()))], repetition, left, ..BASIS }.decide()
+        Basis { cases: &[Case::Sequential(Box::new(trial.clone()))], repetition, left, ..BASIS }.decide()
     }
 
     fn amount(decided: &Decision) -> Amount {
-        let Share::Whole(amount) = decided.shares[0] else { panic!("{decided:?}") };
+        let Share::Sequential(amount) = decided.shares[0] else { panic!("{decided:?}") };
         amount
     }
 
@@ -627,16 +628,16 @@ mod tests {
         seconds
     }
 
-    fn row(own_files: bool, revisit: bool, single: bool, cost: UnitCost) -> Case {
+    fn in_rounds(own_files: bool, reuse_files: bool, single: bool, cost: UnitCost) -> Case {
         let costs = vec![cost.clone(), cost];
-        Case::Rounds(InRounds { own_files, revisit, room: 100, sample_seconds: SAMPLE_SECONDS, single, costs })
+        Case::Rounds(InRounds { own_files, reuse_files, room: 100, sample_seconds: SAMPLE_SECONDS, single, costs })
     }
 
-    fn rows(count: usize, unit: f64) -> Vec<Case> {
+    fn all_in_rounds(count: usize, unit: f64) -> Vec<Case> {
         let of = |at: usize| {
             let own = at.is_multiple_of(2);
             let cost = UnitCost { timed: unit, wall: unit * 1.2, prepare: if own { unit } else { 0.0 }, fixed: 0.05 };
-            row(own, at.is_multiple_of(4), false, cost)
+            in_rounds(own, at.is_multiple_of(4), false, cost)
         };
         (0..count).map(of).collect()
     }
@@ -646,31 +647,31 @@ mod tests {
     }
 
     fn decide(unit: f64, left: f64, rotation: u32) -> Decision {
-        basis(&rows(12, unit), rotation, Repetition::Budget { seconds: left }, left).decide()
+        basis(&all_in_rounds(12, unit), rotation, Repetition::Budget { seconds: left }, left).decide()
     }
 
     #[test]
     fn the_fastest_target_gets_two_seconds_and_the_others_no_less() {
         let params = json!({"file_size": "256M", "block_size": "4K", "access": "random", "durability": "each"});
-        let random = |costs: &[(u64, f64)]| whole("write", params.clone(), costs);
-        let decided = plan_whole(&random(&[(10_000, 1.0), (5_000, 1.0)]), 3600.0);
+        let random = |costs: &[(u64, f64)]| sequential("write", params.clone(), costs);
+        let decided = plan_sequential(&random(&[(10_000, 1.0), (5_000, 1.0)]), 3600.0);
         assert_eq!(amount(&decided), Amount::new(1, 22_000));
         // A target that is ten times slower measures five times as long, not ten.
-        let decided = plan_whole(&random(&[(10_000, 1.0), (1_000, 1.0)]), 3600.0);
+        let decided = plan_sequential(&random(&[(10_000, 1.0), (1_000, 1.0)]), 3600.0);
         assert_eq!((amount(&decided).operations, decided.blocks), (10_000, MOST_BLOCKS));
     }
 
     #[test]
-    fn a_small_budget_makes_shorter_samples_of_wholes_rather_than_fewer_blocks() {
+    fn a_small_budget_makes_shorter_sequential_trials_rather_than_fewer_blocks() {
         let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
-        let create = whole("create", params, &[(1000, 0.1), (1000, 0.1)]);
+        let create = sequential("create", params, &[(1000, 0.1), (1000, 0.1)]);
         // Two seconds would be 22 repetitions, but each takes half a second: five times the sample is 20 of them.
-        assert_eq!(amount(&plan_whole(&create, 600.0)), Amount::new(20, 1000));
-        let usual = plan_whole(&create, 90.0);
+        assert_eq!(amount(&plan_sequential(&create, 600.0)), Amount::new(20, 1000));
+        let usual = plan_sequential(&create, 90.0);
         assert!(usual.blocks == BLOCKS && amount(&usual).repetitions < 20, "{usual:?}");
-        let poor = plan_whole(&create, 10.0);
+        let poor = plan_sequential(&create, 10.0);
         assert!(poor.blocks < FEWEST_BLOCKS_JUDGED && poor.block_seconds * f64::from(poor.blocks) <= 10.0, "{poor:?}");
-        let cases = [Case::Whole(Box::new(create))];
+        let cases = [Case::Sequential(Box::new(create))];
         let repetition = Repetition::Budget { seconds: 60.0 };
         let asked = Basis { cases: &cases, asked: true, repetition, left: 60.0, ..BASIS }.decide();
         assert!(asked.blocks < FEWEST_BLOCKS_JUDGED && amount(&asked).repetitions == 20, "{asked:?}");
@@ -679,28 +680,35 @@ mod tests {
     #[test]
     fn blocks_that_were_asked_for_are_made_and_never_end_early() {
         let repetition = Repetition::Blocks { blocks: 7, seconds: None };
-        let cases = [Case::Whole(Box::new(whole("read", json!({"file_size": "8M", "cache": "warm"}), &[(8, 0.001)])))];
+        let cases = [Case::Sequential(Box::new(sequential(
+            "read",
+            json!({"file_size": "8M", "cache": "warm"}),
+            &[(8, 0.001)],
+        )))];
         let decided = Basis { cases: &cases, repetition, left: 1.0, ..BASIS }.decide();
         assert!(decided.blocks == 7 && amount(&decided).operations >= 800, "{decided:?}");
-        let decided = basis(&rows(1, 0.01), 3, repetition, 1.0).decide();
+        let decided = basis(&all_in_rounds(1, 0.01), 3, repetition, 1.0).decide();
         assert_eq!((decided.blocks, decided.interim_analyses.len()), (7, 0));
     }
 
     #[test]
     fn a_cell_that_failed_everywhere_still_has_an_amount() {
-        assert_eq!(amount(&plan_whole(&whole("rename", json!({"files": 10}), &[]), 100.0)), Amount::new(1, 10));
+        assert_eq!(
+            amount(&plan_sequential(&sequential("rename", json!({"files": 10}), &[]), 100.0)),
+            Amount::new(1, 10)
+        );
     }
 
     #[test]
-    fn wholes_beside_rounds_have_their_share_of_the_time() {
+    fn sequential_trials_beside_rounds_have_their_share_of_the_time() {
         let params = json!({"files": 1000, "file_size": "4K", "durability": "end"});
-        let mut cases = rows(2, 0.01);
-        cases.push(Case::Whole(Box::new(whole("create", params, &[(1000, 0.1), (1000, 0.1)]))));
+        let mut cases = all_in_rounds(2, 0.01);
+        cases.push(Case::Sequential(Box::new(sequential("create", params, &[(1000, 0.1), (1000, 0.1)]))));
         let decided = basis(&cases, 2, Repetition::Budget { seconds: 300.0 }, 300.0).decide();
-        let Share::Whole(amount) = decided.shares[2] else { panic!("{decided:?}") };
+        let Share::Sequential(amount) = decided.shares[2] else { panic!("{decided:?}") };
         // A third of 300 s, in 12 blocks.
-        let Case::Whole(whole) = &cases[2] else { unreachable!() };
-        assert!((4.0..300.0 / 3.0 / 12.0).contains(&whole.expected(amount)), "{decided:?}");
+        let Case::Sequential(trial) = &cases[2] else { unreachable!() };
+        assert!((4.0..300.0 / 3.0 / 12.0).contains(&trial.expected(amount)), "{decided:?}");
         assert!(decided.block_seconds * f64::from(decided.blocks) <= 300.0, "{decided:?}");
     }
 
@@ -716,23 +724,23 @@ mod tests {
 
     #[test]
     fn a_budget_that_cannot_judge_all_judges_the_first_of_the_plan() {
-        let rows = rows(12, 0.01);
-        let basis = |rows, left| basis(rows, 2, Repetition::Budget { seconds: left }, left);
-        assert_eq!(basis(&rows, 280.0).judged(), 12);
-        let few = basis(&rows, 15.0);
+        let all_in_rounds = all_in_rounds(12, 0.01);
+        let basis = |all_in_rounds, left| basis(all_in_rounds, 2, Repetition::Budget { seconds: left }, left);
+        assert_eq!(basis(&all_in_rounds, 280.0).judged(), 12);
+        let few = basis(&all_in_rounds, 15.0);
         let judged = few.judged();
         assert!((1..12).contains(&judged) && few.decide().blocks < fewest_blocks(2), "{judged}");
-        assert!(basis(&rows[..judged], 15.0).decide().blocks >= fewest_blocks(2));
+        assert!(basis(&all_in_rounds[..judged], 15.0).decide().blocks >= fewest_blocks(2));
         // The time of all cells is a budget that judges them.
-        assert_eq!(basis(&rows, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
-        assert_eq!(basis(&rows, 0.1).judged(), 0);
+        assert_eq!(basis(&all_in_rounds, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
+        assert_eq!(basis(&all_in_rounds, 0.1).judged(), 0);
     }
 
     #[test]
     fn a_long_command_runs_once_a_block_and_gets_more_blocks() {
         let decide = |timed: f64, single, left| {
             let cost = UnitCost { timed, wall: timed, prepare: 0.0, fixed: 0.02 };
-            basis(&[row(false, false, single, cost)], 2, Repetition::Budget { seconds: left }, left).decide()
+            basis(&[in_rounds(false, false, single, cost)], 2, Repetition::Budget { seconds: left }, left).decide()
         };
         let decided = decide(1.0, true, 50.0);
         assert_eq!(rounds(&decided, 0), Rounds { rounds: 1, units: 1, lead_in: false });
@@ -744,14 +752,14 @@ mod tests {
         // Runs on a state that takes long to make are worth more rounds.
         let slow_setup = UnitCost { timed: 1.0, wall: 1.0, prepare: 0.0, fixed: 20.0 };
         let repetition = Repetition::Budget { seconds: 900.0 };
-        let decided = basis(&[row(false, false, true, slow_setup)], 2, repetition, 900.0).decide();
+        let decided = basis(&[in_rounds(false, false, true, slow_setup)], 2, repetition, 900.0).decide();
         assert_eq!(rounds(&decided, 0).rounds, 3);
     }
 
     #[test]
     fn a_bound_makes_rounds_fewer_before_there_are_fewer_blocks() {
         let made = |seconds, left| {
-            let decided = basis(&rows(2, 0.1), 2, Repetition::Blocks { blocks: 6, seconds }, left).decide();
+            let decided = basis(&all_in_rounds(2, 0.1), 2, Repetition::Blocks { blocks: 6, seconds }, left).decide();
             assert_eq!((decided.blocks, decided.interim_analyses.len()), (6, 0));
             rounds(&decided, 1).rounds
         };
@@ -764,8 +772,8 @@ mod tests {
     #[test]
     fn files_that_are_visited_again_make_longer_samples_possible() {
         let cost = UnitCost { timed: 0.005, wall: 0.006, prepare: 0.03, fixed: 0.05 };
-        let rows = [row(true, false, false, cost.clone()), row(true, true, false, cost)];
-        let decided = basis(&rows, 2, Repetition::Budget { seconds: 120.0 }, 120.0).decide();
+        let all_in_rounds = [in_rounds(true, false, false, cost.clone()), in_rounds(true, true, false, cost)];
+        let decided = basis(&all_in_rounds, 2, Repetition::Budget { seconds: 120.0 }, 120.0).decide();
         assert_eq!((rounds(&decided, 0).units, rounds(&decided, 1).units), (1, 5));
         assert!(seconds(&decided, 1) < seconds(&decided, 0), "{decided:?}");
     }
@@ -791,9 +799,9 @@ mod tests {
     #[test]
     fn work_done_once_per_set_makes_more_rounds_worthwhile() {
         let cost = |fixed| UnitCost { timed: 0.03, wall: 0.03, prepare: 0.0, fixed };
-        let rows = [row(false, false, false, cost(0.01)), row(false, false, false, cost(0.5))];
+        let all_in_rounds = [in_rounds(false, false, false, cost(0.01)), in_rounds(false, false, false, cost(0.5))];
         let made = |repetition, left| {
-            let decided = basis(&rows, 2, repetition, left).decide();
+            let decided = basis(&all_in_rounds, 2, repetition, left).decide();
             assert!(decided.block_seconds * f64::from(decided.blocks) <= left, "{decided:?}");
             (rounds(&decided, 0).rounds, rounds(&decided, 1).rounds)
         };
@@ -806,8 +814,8 @@ mod tests {
     proptest! {
         #[test]
         fn more_budget_never_means_less_work(left in 1.0f64..2000.0, more in 1.0f64..2000.0, rate in 100u64..1_000_000) {
-            let create = whole("create", json!({"files": 1000, "durability": "end"}), &[(rate, 1.0)]);
-            let (little, much) = (plan_whole(&create, left), plan_whole(&create, left + more));
+            let create = sequential("create", json!({"files": 1000, "durability": "end"}), &[(rate, 1.0)]);
+            let (little, much) = (plan_sequential(&create, left), plan_sequential(&create, left + more));
             prop_assert!(much.blocks >= little.blocks);
             prop_assert!(amount(&much).repetitions >= amount(&little).repetitions);
         }

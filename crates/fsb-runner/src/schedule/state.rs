@@ -11,7 +11,9 @@ use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::planner::{self, Case, InRounds, SAMPLE_SECONDS, UnitCost, WARM_UP, Whole, WholeCost, sets, whole_seconds};
+use super::planner::{
+    self, Case, InRounds, SAMPLE_SECONDS, Sequential, SequentialCost, UnitCost, WARM_UP, sequential_seconds, sets,
+};
 use crate::agent::{Agent, AgentError, TrialReply};
 use crate::event::{Event, Journal, Observer};
 use crate::wall_clock;
@@ -69,7 +71,7 @@ pub(super) struct Schedule<'a> {
 /// Returns the setup, with which the testbed checks targets, devices and privileges before anything is changed.
 pub fn setup(record: &RunRecord) -> Setup {
     let large_disk = if record.plan.mkfs_defaults { Default::default() } else { record.large_disk.clone() };
-    Setup { large_disk, ..work::setup_of(&record.plan, &record.devices, work::parts(record)) }
+    Setup { large_disk, ..work::setup_of(&record.plan, &record.devices, work::slices(record)) }
 }
 
 impl<'a> Schedule<'a> {
@@ -181,11 +183,11 @@ pub(super) struct CellState {
     /// Seconds of removing its files, as warm-up measured them.
     pub(super) removing: f64,
     /// The costs that warm-up measured on each target, as a whole.
-    pub(super) whole_costs: Vec<WholeCost>,
+    pub(super) sequential_costs: Vec<SequentialCost>,
     /// The costs that warm-up measured on each target, in rounds.
     unit_costs: Vec<UnitCost>,
     /// Expected seconds of all targets in a block, where it is measured in rounds and that is planned.
-    pub(super) row_seconds: Option<f64>,
+    pub(super) case_seconds: Option<f64>,
     /// Expected seconds of a trial by target, where it is measured as a whole and that is planned.
     pub(super) expected: Vec<Option<f64>>,
 }
@@ -202,9 +204,9 @@ impl CellState {
             too_long: false,
             settled: false,
             removing: 0.0,
-            whole_costs: Vec::new(),
+            sequential_costs: Vec::new(),
             unit_costs: Vec::new(),
-            row_seconds: None,
+            case_seconds: None,
             expected: vec![None; plan.targets.len()],
         }
     }
@@ -224,7 +226,7 @@ impl CellState {
 
     /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
     /// again.
-    pub(super) fn revisits(&self, room: Room) -> bool {
+    pub(super) fn reuses_files(&self, room: Room) -> bool {
         room.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
     }
 
@@ -238,18 +240,18 @@ impl CellState {
     /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
     pub(super) fn case(&self, room: Room, long: f64) -> Case {
         let Some(unit) = &self.unit else {
-            return Case::Whole(Box::new(Whole {
+            return Case::Sequential(Box::new(Sequential {
                 profile: self.profile.clone(),
-                sample_seconds: whole_seconds(&self.profile, self.sample_seconds),
+                sample_seconds: sequential_seconds(&self.profile, self.sample_seconds),
                 sustain: self.cell.workload.sustain,
-                costs: self.whole_costs.clone(),
+                costs: self.sequential_costs.clone(),
             }));
         };
         let fits =
             |room: u64, needed: u64| (room as f64 * planner::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         Case::Rounds(InRounds {
             own_files: unit.own_files,
-            revisit: self.revisits(room),
+            reuse_files: self.reuses_files(room),
             room: fits(room.bytes, unit.space).min(fits(room.inodes, unit.inodes)),
             sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
             single: self.is_long_command(long),
@@ -262,7 +264,7 @@ impl CellState {
         if self.unit.is_some() {
             self.learn_unit(reply, room);
         } else if let Some(measured) = &reply.measured {
-            self.whole_costs.push(WholeCost {
+            self.sequential_costs.push(SequentialCost {
                 target,
                 operations: measured.operations,
                 seconds: measured.timed_ns as f64 * 1e-9,
@@ -289,7 +291,7 @@ impl CellState {
         };
         let own = self.unit.as_ref().is_some_and(|unit| unit.own_files);
         let files = spent.prepare + spent.cleanup;
-        let made = sets(self.revisits(room), timed.len() as u32, 0, WARM_UP.units);
+        let made = sets(self.reuses_files(room), timed.len() as u32, 0, WARM_UP.units);
         self.unit_costs.push(UnitCost {
             timed: timed_seconds,
             wall,
@@ -300,7 +302,7 @@ impl CellState {
 
     /// Returns the expected seconds in a block on these targets.
     pub(super) fn seconds_on(&self, targets: &[usize]) -> f64 {
-        self.row_seconds.unwrap_or_else(|| targets.iter().filter_map(|target| self.expected[*target]).sum())
+        self.case_seconds.unwrap_or_else(|| targets.iter().filter_map(|target| self.expected[*target]).sum())
     }
 }
 

@@ -14,8 +14,8 @@ use fsb_testbed::optional::{self, Available};
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    Activity, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot, Testbed,
-    TestbedError,
+    Activity, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot,
+    Testbed, TestbedError,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs, kernel};
@@ -376,8 +376,8 @@ impl Testbed for GuestTestbed {
         Ok(opened)
     }
 
-    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
-        let mut provisioned = self.inner.provision(slot, part, target)?;
+    fn provision(&mut self, slot: Slot, slice: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+        let mut provisioned = self.inner.provision(slot, slice, target)?;
         // If the run is killed, a frozen file system ends with the guest.
         provisioned.abilities.no_maintenance.remove(&Maintenance::Freeze);
         Ok(provisioned)

@@ -32,7 +32,9 @@ pub use fsb_vm::kernel::{cache_path, is_path, tidy};
 use fsb_vm::{kernel, machine};
 
 use crate::agent::client::{CHATTER, said};
-use crate::agent::protocol::{LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, Request, TrialReply, VERSION};
+use crate::agent::protocol::{
+    AgentRequest, LONGEST_REPLY, LineError, Lines, MeasureRequest, Reply, TrialReply, VERSION,
+};
 use crate::agent::{machine, refused_lost};
 
 use guests::{Booted, Fault, Guest, Guests, begun, on_this_machine};
@@ -135,7 +137,7 @@ impl<'a> Relay<'a> {
                 Err(LineError::Closed) => return Ok(()),
                 Err(error) => return Err(error.to_string()),
             };
-            let last = matches!(request, Request::Close);
+            let last = matches!(request, AgentRequest::Close);
             let reply = short_enough(self.answer(request, &mut coordinator).unwrap_or_else(Reply::Failed));
             coordinator.send(&reply).map_err(|error| error.to_string())?;
             if last {
@@ -144,21 +146,21 @@ impl<'a> Relay<'a> {
         }
     }
 
-    fn answer(&mut self, request: Request, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
+    fn answer(&mut self, request: AgentRequest, coordinator: &mut Lines) -> Result<Reply, TestbedError> {
         match request {
-            Request::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
-            Request::Hello { version } => Err(machine(
+            AgentRequest::Hello { version } if version == VERSION => Ok(Reply::Hello { version }),
+            AgentRequest::Hello { version } => Err(machine(
                 "the runner and its agent are different programs",
                 &format!("the runner speaks version {version} of the protocol, the agent {VERSION}"),
             )),
-            Request::Open(setup) => self.open(&setup, coordinator).map(|opened| Reply::Opened(Box::new(opened))),
-            Request::Provision { slot, part, target } => self.provision((slot, part), &target, coordinator),
-            Request::Measure(request) => Ok(Reply::Measured(self.measure(*request, coordinator))),
-            Request::Release(slot) => self.release(slot, coordinator),
-            Request::Close => {
+            AgentRequest::Open(setup) => self.open(&setup, coordinator).map(|opened| Reply::Opened(Box::new(opened))),
+            AgentRequest::Provision { slot, slice, target } => self.provision((slot, slice), &target, coordinator),
+            AgentRequest::Measure(request) => Ok(Reply::Measured(self.measure(*request, coordinator))),
+            AgentRequest::Release(slot) => self.release(slot, coordinator),
+            AgentRequest::Close => {
                 if let Some(mut running) = self.running.take() {
                     // Everything that it would undo ends with it.
-                    let _ = running.ask(&Request::Close, GOODBYE, coordinator);
+                    let _ = running.ask(&AgentRequest::Close, GOODBYE, coordinator);
                 }
                 self.disks = Disks::default();
                 Ok(Reply::Done)
@@ -216,13 +218,13 @@ impl<'a> Relay<'a> {
         let lines = Lines::of_replies(stream).map_err(|error| failed(error.to_string()))?;
         let opened = Opened::default();
         let mut running = Running { release: release.clone(), lines, guest: RefCell::new(guest), opened, up: false };
-        let hello = Request::Hello { version: VERSION };
+        let hello = AgentRequest::Hello { version: VERSION };
         match running.ask(&hello, BOOT, coordinator).map_err(failed)? {
             Reply::Hello { version: VERSION } => running.up = true,
             Reply::Failed(error) => return Err(error),
             other => return Err(failed(format!("it answered {}", said(&other)))),
         }
-        let open = Request::Open(Box::new(setup));
+        let open = AgentRequest::Open(Box::new(setup));
         match running.ask(&open, OPEN, coordinator).map_err(failed)? {
             Reply::Opened(opened) => running.opened = *opened,
             Reply::Failed(error) => return Err(error),
@@ -233,7 +235,7 @@ impl<'a> Relay<'a> {
 
     fn provision(
         &mut self,
-        (slot, part): (u32, u32),
+        (slot, slice): (u32, u32),
         target: &Target,
         coordinator: &mut Lines,
     ) -> Result<Reply, TestbedError> {
@@ -249,7 +251,7 @@ impl<'a> Relay<'a> {
             let failed = |error| TestbedError { kind: Kind::Trial, ..error };
             self.running = Some(self.boot(Some(&release), coordinator).map_err(failed)?);
         }
-        let request = Request::Provision { slot, part, target: Box::new(self.disks.for_guest(target)) };
+        let request = AgentRequest::Provision { slot, slice, target: Box::new(self.disks.for_guest(target)) };
         match self.ask(&request, PROVISION, coordinator) {
             Ok(Reply::Provisioned(mut provisioned)) => {
                 self.disks.provisioned(&mut provisioned);
@@ -272,7 +274,7 @@ impl<'a> Relay<'a> {
     fn measure(&mut self, request: MeasureRequest, coordinator: &mut Lines) -> Vec<(u32, TrialReply)> {
         let slots: Vec<u32> = request.slots.iter().map(|trial| trial.slot).collect();
         let deadline = request.silence() + self.patience;
-        let why = match self.ask(&Request::Measure(Box::new(request)), deadline, coordinator) {
+        let why = match self.ask(&AgentRequest::Measure(Box::new(request)), deadline, coordinator) {
             Ok(Reply::Measured(mut replies)) => {
                 let mut open = slots;
                 replies.retain(|(slot, _)| {
@@ -292,11 +294,11 @@ impl<'a> Relay<'a> {
             // The guest took the target with it, and the trial reported that.
             return Ok(Reply::Done);
         }
-        self.ask(&Request::Release(slot), RELEASE, coordinator).map_err(TestbedError::trial)
+        self.ask(&AgentRequest::Release(slot), RELEASE, coordinator).map_err(TestbedError::trial)
     }
 
     /// Sends a request to the running guest. Ends the guest if it gives no answer.
-    fn ask(&mut self, request: &Request, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
+    fn ask(&mut self, request: &AgentRequest, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
         let Some(running) = &mut self.running else {
             return Err("guest stopped: it ended before".to_owned());
         };
@@ -315,7 +317,7 @@ impl Running {
 
     /// Returns the answer, or the reason why there is none: `guest stopped: …` with the last lines of its console.
     /// Forwards progress.
-    fn ask(&mut self, request: &Request, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
+    fn ask(&mut self, request: &AgentRequest, deadline: Duration, coordinator: &mut Lines) -> Result<Reply, String> {
         let guest = &self.guest;
         let stopped = || {
             let mut guest = guest.borrow_mut();

@@ -19,7 +19,7 @@ use fsb_testbed::{Abilities, Activity, Kind, Opened, Progress, Provisioned, Setu
 use super::Relay;
 use super::guests::{Booted, Guest, Guests, Prepared, begun};
 use crate::agent::client::CHATTER;
-use crate::agent::protocol::{Lines, Reply, Request, SLICE};
+use crate::agent::protocol::{AgentRequest, Lines, Reply, SLICE};
 use crate::agent::{Agent, AgentError, MeasureRequest, Measured, Method, SlotTrial, TrialReply};
 
 /// The behaviour of a guest at a trial.
@@ -123,18 +123,18 @@ impl Guests for Script {
 
 fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
     let mut lines = Lines::new(stream).unwrap();
-    while let Ok(request) = lines.receive::<Request>(None, &|| false) {
+    while let Ok(request) = lines.receive::<AgentRequest>(None, &|| false) {
         let reply = match request {
-            Request::Hello { .. } if fate == Fate::DiesBooting => return,
-            Request::Hello { version } if fate == Fate::IsOlder => Reply::Hello { version: version - 1 },
-            Request::Hello { version } => {
+            AgentRequest::Hello { .. } if fate == Fate::DiesBooting => return,
+            AgentRequest::Hello { version } if fate == Fate::IsOlder => Reply::Hello { version: version - 1 },
+            AgentRequest::Hello { version } => {
                 if fate == Fate::BootsSlowly {
                     std::thread::sleep(SLICE * 4);
                 }
                 up.store(true, Ordering::SeqCst);
                 Reply::Hello { version }
             }
-            Request::Open(setup) => {
+            AgentRequest::Open(setup) => {
                 assert!(setup.targets.iter().all(|target| !target.optional), "it was left out");
                 assert!(setup.vm.is_none() && setup.controls["guest-memory"] == "backed");
                 let _ = lines.send(&Reply::Progress(begun(Activity::TouchMemory)));
@@ -143,8 +143,8 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                     ..Opened::default()
                 }))
             }
-            Request::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
-            Request::Measure(request) if matches!(request.method, Method::Whole { .. }) => match fate {
+            AgentRequest::Provision { .. } => Reply::Provisioned(Box::new(provisioned())),
+            AgentRequest::Measure(request) if matches!(request.method, Method::Sequential { .. }) => match fate {
                 Fate::Answers | Fate::BootsSlowly => {
                     Reply::Measured(vec![(0, crate::agent::refused_lost("as scripted".to_owned()))])
                 }
@@ -155,7 +155,9 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                     return;
                 }
                 Fate::Chatters => {
-                    while lines.send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".repeat(5000) }))).is_ok() {}
+                    while lines.send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".repeat(5000) }))).is_ok()
+                    {
+                    }
                     return;
                 }
                 Fate::SendsBytes => {
@@ -180,12 +182,12 @@ fn live(stream: UnixStream, fate: Fate, up: &AtomicBool) {
                 Fate::HasOtherClocks => Reply::Measured(vec![(0, impossible())]),
                 Fate::IsOlder | Fate::DiesBooting | Fate::IsNotBooted => unreachable!("it never was up"),
             },
-            Request::Measure(_) if fate == Fate::AnswersOtherwise => {
+            AgentRequest::Measure(_) if fate == Fate::AnswersOtherwise => {
                 let of = |slot| (slot, crate::agent::refused_lost(format!("of slot {slot}")));
                 Reply::Measured((0..10_000).map(of).chain([of(1), of(1), of(u32::MAX)]).collect())
             }
-            Request::Measure(_) if fate == Fate::HasOtherClocks => Reply::Measured(vec![(1, impossible())]),
-            Request::Release(_) | Request::Measure(_) | Request::Close => Reply::Done,
+            AgentRequest::Measure(_) if fate == Fate::HasOtherClocks => Reply::Measured(vec![(1, impossible())]),
+            AgentRequest::Release(_) | AgentRequest::Measure(_) | AgentRequest::Close => Reply::Done,
         };
         lines.send(&reply).unwrap();
     }
@@ -243,7 +245,7 @@ fn request() -> MeasureRequest {
         slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
         workload: WorkloadSpec::new("read", Default::default()),
         sizing: Sizing { size: 1, cpus: 1 },
-        method: Method::Whole { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
+        method: Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
         seed: 1,
         attempt: 1,
         deadline: Duration::from_millis(30),
@@ -469,7 +471,7 @@ fn a_guest_with_another_protocol_version_does_not_start() {
 fn replies_for_slots_that_were_not_asked_for_are_dropped() {
     let method = Method::Rounds {
         own_files: false,
-        revisit: false,
+        reuse_files: false,
         operations: 1,
         units: 1,
         orders: vec![vec![1]],

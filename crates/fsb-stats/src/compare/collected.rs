@@ -65,7 +65,7 @@ pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFa
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
     pub block: Option<u32>,
-    pub part: Option<u32>,
+    pub slice: Option<u32>,
     /// The run that the block belongs to, or the run itself.
     pub run: u32,
     /// Its index among the set's files.
@@ -245,7 +245,7 @@ impl Collected {
         }
         let file = self.files.add(&run.path);
         let of_run = if run.block.is_some() { file } else { number };
-        self.runs.push(Facts { block: run.block, part: run.part, run: of_run, file });
+        self.runs.push(Facts { block: run.block, slice: run.slice, run: of_run, file });
         for (workload, within) in &run.within {
             self.within.entry(workload.clone()).or_default().insert(number, *within);
         }

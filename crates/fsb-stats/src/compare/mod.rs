@@ -25,7 +25,7 @@ use crate::{FEWEST_RUNS_JUDGED, in_parallel};
 
 pub use collected::Collected;
 pub use document::*;
-pub use region::{OURS, Request};
+pub use region::{CompareRequest, OURS};
 
 mod classic;
 mod collected;
@@ -42,7 +42,7 @@ const POOLED: &str = "iozone";
 /// Compares sets. Values must be finite and above zero, and `request.baseline` must be an index into `sets`.
 ///
 /// Operations are compared if at least two sets have cells in common. With a single set, all operations are described.
-pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisError> {
+pub fn compare(sets: &[Set], request: &CompareRequest) -> Result<Document, AnalysisError> {
     let sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
     compare_collected(sets, request, Single::Every)
 }
@@ -51,7 +51,7 @@ pub fn compare(sets: &[Set], request: &Request) -> Result<Document, AnalysisErro
 /// the operations that `single` asks for.
 pub fn compare_collected(
     mut sets: Vec<Collected>,
-    request: &Request,
+    request: &CompareRequest,
     single: Single<'_>,
 ) -> Result<Document, AnalysisError> {
     let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
@@ -121,7 +121,7 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
         let is_primary = primary(&shared);
         shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
-        let frame = Frame::new(&sets, &Request::new(baseline, theta), &shared)?;
+        let frame = Frame::new(&sets, &CompareRequest::new(baseline, theta), &shared)?;
         let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
         let rankings = shared.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
         Ok(findings::findings(&frame, &shared, &rankings.iter().collect::<Vec<_>>(), &candidates, pairs))
@@ -358,7 +358,7 @@ pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
     tables.retain(|table| !table.cells.is_empty());
     let is_primary = primary(&tables);
     tables.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
-    let frame = Frame::new(&sets, &Request::new(0, 0.0), &[])?;
+    let frame = Frame::new(&sets, &CompareRequest::new(0, 0.0), &[])?;
     let (mut values, mut ratios) = (Vec::new(), Vec::new());
     for table in tables.iter().filter(|table| table.primary) {
         let samples = frame.samples(table, &(0..table.cells.len()).collect::<Vec<_>>());

@@ -20,7 +20,7 @@ pub const OURS: &str = "fsb";
 
 /// The baseline and the margins of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Request {
+pub struct CompareRequest {
     /// The place of the baseline among the sets.
     pub baseline: usize,
     /// The smallest ratio that matters, 0.03 for 3 %.
@@ -34,10 +34,10 @@ pub struct Request {
     pub pages: usize,
 }
 
-impl Request {
+impl CompareRequest {
     /// Without any variation that is known beforehand.
-    pub const fn new(baseline: usize, theta: f64) -> Request {
-        Request { baseline, theta, between_runs: None, between_sessions: None, pages: 1 }
+    pub const fn new(baseline: usize, theta: f64) -> CompareRequest {
+        CompareRequest { baseline, theta, between_runs: None, between_sessions: None, pages: 1 }
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) struct Frame<'a> {
     pub theta: f64,
     /// A number for each pairing.
     pub pairing: Vec<Option<usize>>,
-    request: Request,
+    request: CompareRequest,
     /// The number of comparisons on the page.
     page: usize,
     /// By pair of sets: the prior of the variances between their runs.
@@ -115,7 +115,7 @@ pub(super) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     /// Creates the frame. The tables must already know whether their metric is judged.
-    pub fn new(sets: &'a [Collected], request: &Request, tables: &[Table]) -> Result<Frame<'a>, AnalysisError> {
+    pub fn new(sets: &'a [Collected], request: &CompareRequest, tables: &[Table]) -> Result<Frame<'a>, AnalysisError> {
         let first = |pairing: &str| sets.iter().position(|set| set.pairing.as_deref() == Some(pairing));
         let judged = || tables.iter().filter(|table| table.primary);
         let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
@@ -203,7 +203,7 @@ impl<'a> Frame<'a> {
         let facts = &self.sets[set].runs;
         let (values, runs) = logs
             .map(|(run, log)| {
-                let value = BlockValue { part: facts[run].part, ..BlockValue::new(self.block(set, run), exp(log)) };
+                let value = BlockValue { slice: facts[run].slice, ..BlockValue::new(self.block(set, run), exp(log)) };
                 (value, facts[run].run)
             })
             .unzip();

@@ -8,11 +8,11 @@ use fsb_model::units;
 use super::collected::{Collected, FEW_TICKS, GAPS, Key, NAMED};
 use super::region::{Complete, ENOUGH};
 use super::table::Table;
-use super::{OURS, Request};
+use super::{CompareRequest, OURS};
 use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED};
 
 /// Returns all warnings. Those about whole sets come first.
-pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &Request) -> Vec<String> {
+pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &CompareRequest) -> Vec<String> {
     let mut warnings = few_runs(sets, request);
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
@@ -28,7 +28,7 @@ pub(super) fn warnings(sets: &[Collected], tables: &[Table], request: &Request) 
 }
 
 /// Warns of sets with too few blocks (for a single run) or too few runs to be judged.
-fn few_runs(sets: &[Collected], request: &Request) -> Vec<String> {
+fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
     let one_run = |set: &Collected| set.pairing.is_some() && set.pairing == sets[0].pairing && set.run_count() == 1;
     let are_one_run = sets.iter().all(one_run);
     let mut by_number: BTreeMap<usize, Vec<&str>> = BTreeMap::new();

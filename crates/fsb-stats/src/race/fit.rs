@@ -15,7 +15,7 @@ pub struct Entry {
     /// The index of the candidate. 0 is the baseline, which is in every round.
     pub candidate: usize,
     /// Its slice of the medium. Absent if the medium has no slices.
-    pub part: Option<u32>,
+    pub slice: Option<u32>,
     /// The logarithm of its speed. Larger is better.
     pub value: f64,
 }
@@ -66,11 +66,11 @@ impl Fit {
             }
         }
         // A record may hold any number as a slice.
-        let known: BTreeSet<u32> = race_rounds.iter().flatten().filter_map(|entry| entry.part).collect();
+        let known: BTreeSet<u32> = race_rounds.iter().flatten().filter_map(|entry| entry.slice).collect();
         let slices: BTreeMap<u32, usize> = known.into_iter().zip(seen..).collect();
-        let parts = slices.len();
+        let levels = slices.len();
         let layout = Layout { place: &place, slices: &slices };
-        let size = seen + parts;
+        let size = seen + levels;
         let (mut normal, mut right) = (Square::zero(size), vec![0.0; size]);
         let (mut squares, mut values) = (0.0, 0usize);
         for race_round in race_rounds {
@@ -85,16 +85,16 @@ impl Fit {
                 values += 1;
             }
         }
-        let degrees = values as f64 - race_rounds.len() as f64 - seen as f64 - parts.saturating_sub(1) as f64;
+        let degrees = values as f64 - race_rounds.len() as f64 - seen as f64 - levels.saturating_sub(1) as f64;
         if degrees <= 0.0 {
             return None;
         }
-        let penalties = if parts > 0 { &PENALTIES[..] } else { &PENALTIES[..1] };
+        let penalties = if levels > 0 { &PENALTIES[..] } else { &PENALTIES[..1] };
         let (mut best, mut most_likely) = (None, f64::INFINITY);
         for penalty in penalties {
             let mut penalised = normal.clone();
-            for part in seen..size {
-                *penalised.at(part, part) += penalty;
+            for slice in seen..size {
+                *penalised.at(slice, slice) += penalty;
             }
             let (inverse, ln_determinant) = penalised.inverse()?;
             let effects = inverse.times(&right);
@@ -103,7 +103,7 @@ impl Fit {
             // −2 times the logarithm of the restricted likelihood at its maximum over σ², but for a constant (S. R.
             // Searle, G. Casella and C. E. McCulloch, Variance Components, 1992, section 6.6).
             let fixed = values as f64 - race_rounds.len() as f64 - seen as f64;
-            let unlikely = fixed * libm::log(left) + ln_determinant - parts as f64 * libm::log(*penalty);
+            let unlikely = fixed * libm::log(left) + ln_determinant - levels as f64 * libm::log(*penalty);
             if unlikely < most_likely {
                 (best, most_likely) = (Some((inverse, effects, left)), unlikely);
             }
@@ -183,8 +183,8 @@ impl Layout<'_> {
     fn centred(&self, race_round: &[Entry]) -> Vec<(Vec<(usize, f64)>, f64)> {
         let many = race_round.len().max(1) as f64;
         let columns = |entry: &Entry| {
-            let part = entry.part.and_then(|part| self.slices.get(&part).copied());
-            self.place[entry.candidate].into_iter().chain(part)
+            let slice = entry.slice.and_then(|slice| self.slices.get(&slice).copied());
+            self.place[entry.candidate].into_iter().chain(slice)
         };
         let mut mean: Vec<(usize, f64)> = Vec::new();
         for column in race_round.iter().flat_map(columns) {
@@ -263,8 +263,8 @@ impl Square {
 mod tests {
     use super::*;
 
-    fn entry(candidate: usize, part: u32, value: f64) -> Entry {
-        Entry { candidate, part: Some(part), value }
+    fn entry(candidate: usize, slice: u32, value: f64) -> Entry {
+        Entry { candidate, slice: Some(slice), value }
     }
 
     #[test]
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn two_candidates_are_the_paired_difference() {
         let values = [(1.0, 1.5), (2.0, 2.2), (0.5, 1.1), (3.0, 3.9)];
-        let plain = |candidate, value| Entry { candidate, part: None, value };
+        let plain = |candidate, value| Entry { candidate, slice: None, value };
         let race_rounds: Vec<Vec<Entry>> = values.iter().map(|(a, b)| vec![plain(0, *a), plain(1, *b)]).collect();
         let found = Fit::from_rounds(2, &race_rounds).unwrap().difference(1, 0).unwrap();
         let differences: Vec<f64> = values.iter().map(|(a, b)| b - a).collect();

@@ -251,7 +251,7 @@ fn half_width(v: f64, degrees: f64, error: f64) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drawn {
     pub candidate: usize,
-    pub part: u32,
+    pub slice: u32,
 }
 
 impl Race {
@@ -282,22 +282,22 @@ impl Race {
     }
 
     fn placed(&self, chosen: Vec<usize>, places: usize, lot: &mut Pcg64) -> Vec<Drawn> {
-        let parts = self.parts(&chosen, places, lot);
-        chosen.into_iter().zip(parts).map(|(candidate, part)| Drawn { candidate, part }).collect()
+        let slices = self.slices(&chosen, places, lot);
+        chosen.into_iter().zip(slices).map(|(candidate, slice)| Drawn { candidate, slice }).collect()
     }
 
-    fn parts(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
-        let often = |candidate: usize, part: u32| {
-            let there = |entry: &&Entry| entry.candidate == candidate && entry.part == Some(part);
+    fn slices(&self, chosen: &[usize], places: usize, lot: &mut Pcg64) -> Vec<u32> {
+        let often = |candidate: usize, slice: u32| {
+            let there = |entry: &&Entry| entry.candidate == candidate && entry.slice == Some(slice);
             self.race_rounds.iter().flatten().filter(there).count()
         };
         let cost: Vec<Vec<usize>> = chosen
             .iter()
-            .map(|candidate| (0..places as u32).map(|part| often(*candidate, part).pow(2)).collect())
+            .map(|candidate| (0..places as u32).map(|slice| often(*candidate, slice).pow(2)).collect())
             .collect();
         let mut best: Option<((usize, u64), Vec<u32>)> = None;
         for way in ways(chosen.len(), places) {
-            let sum = way.iter().enumerate().map(|(at, part)| cost[at][*part as usize]).sum();
+            let sum = way.iter().enumerate().map(|(at, slice)| cost[at][*slice as usize]).sum();
             let rank = (sum, lot.next_u64());
             if best.as_ref().is_none_or(|(known, _)| rank < *known) {
                 best = Some((rank, way));
@@ -308,12 +308,12 @@ impl Race {
 }
 
 /// Returns all ways to give each of this number of candidates a different slice.
-fn ways(candidates: usize, parts: usize) -> Vec<Vec<u32>> {
+fn ways(candidates: usize, slices: usize) -> Vec<Vec<u32>> {
     let mut ways = vec![Vec::new()];
     for _ in 0..candidates {
         let longer = |way: Vec<u32>| {
-            let free: Vec<u32> = (0..parts as u32).filter(|part| !way.contains(part)).collect();
-            free.into_iter().map(move |part| way.iter().copied().chain([part]).collect())
+            let free: Vec<u32> = (0..slices as u32).filter(|slice| !way.contains(slice)).collect();
+            free.into_iter().map(move |slice| way.iter().copied().chain([slice]).collect())
         };
         ways = ways.into_iter().flat_map(longer).collect();
     }

@@ -22,7 +22,7 @@ struct Family {
     /// Standard deviation of a value.
     noise: f64,
     /// Standard deviation of the slices' effects.
-    parts: f64,
+    slices: f64,
     /// Degrees of freedom of the errors' t distribution.
     tails: f64,
     /// A factor on the noise of every fourth candidate.
@@ -65,7 +65,7 @@ impl Family {
         const MOST_RACE_ROUNDS: usize = 1500;
         let mut random = Pcg64::seed_from_u64(seed);
         let truth: Vec<f64> = (0..CANDIDATES).map(|at| (self.truth)(&mut random, at)).collect();
-        let parts: Vec<f64> = (0..PLACES).map(|_| self.parts * normal(&mut random)).collect();
+        let slices: Vec<f64> = (0..PLACES).map(|_| self.slices * normal(&mut random)).collect();
         let errors = StudentT::new(self.tails).unwrap();
         // A t of ν degrees of freedom has the variance ν/(ν-2).
         let scale = self.noise / (self.tails / (self.tails - 2.0)).sqrt();
@@ -77,11 +77,11 @@ impl Family {
         };
         for _ in 0..race_rounds {
             let level = 0.3 * normal(&mut random);
-            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, part }| {
+            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, slice }| {
                 let uneven = if candidate % 4 == 3 { self.uneven } else { 1.0 };
                 let error: f64 = errors.sample(&mut random);
-                let value = level + truth[candidate] + parts[part as usize] + scale * uneven * error;
-                Entry { candidate, part: Some(part), value }
+                let value = level + truth[candidate] + slices[slice as usize] + scale * uneven * error;
+                Entry { candidate, slice: Some(slice), value }
             });
             let entries: Vec<Entry> = entries.collect();
             ended.spent += entries.len();
@@ -157,7 +157,7 @@ fn slippage(_: &mut Pcg64, at: usize) -> f64 {
     if at == 7 { libm::log1p(THETA) * 1.001 } else { 0.0 }
 }
 
-const PLAIN: Family = Family { truth: options, noise: 0.03, parts: 0.03, tails: 5.0, uneven: 1.0 };
+const PLAIN: Family = Family { truth: options, noise: 0.03, slices: 0.03, tails: 5.0, uneven: 1.0 };
 
 /// Returns the number of measurements per candidate that an equal plan needs to be right in 95 % of all runs whatever
 /// the truth is, including [`slippage`] (R. E. Bechhofer, Ann. Math. Statist. 25, 1954, for these race rounds and this
@@ -188,7 +188,7 @@ fn thousands_of_races_are_right_and_take_a_quarter_of_the_time() {
 fn the_hardest_fields_are_decided_late_and_not_wrongly() {
     let hardest = Family { truth: slippage, ..PLAIN };
     for (name, family) in
-        [("just beyond θ", hardest), ("just beyond θ, slices that differ", Family { parts: 0.3, ..hardest })]
+        [("just beyond θ", hardest), ("just beyond θ, slices that differ", Family { slices: 0.3, ..hardest })]
     {
         let share = family.many(60, Plan::Race);
         println!("{name}: {share:?}");
@@ -208,7 +208,7 @@ fn check(races: u64, plans: u64) {
             ("", family),
             (", heavy tails", Family { tails: 3.0, ..family }),
             (", every 4th noisier", Family { uneven: 2.0, ..family }),
-            (", slices that differ", Family { parts: 0.3, ..family }),
+            (", slices that differ", Family { slices: 0.3, ..family }),
         ];
         for (kind, family) in kinds {
             let share = family.many(races, Plan::Race);
@@ -235,9 +235,9 @@ fn nobody_is_surely_slower_among_equals() {
         let mut random = Pcg64::seed_from_u64(seed);
         for _ in 0..60 {
             let level = normal(&mut random);
-            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, part }| Entry {
+            let entries = race.draw(PLACES, seed).into_iter().map(|Drawn { candidate, slice }| Entry {
                 candidate,
-                part: Some(part),
+                slice: Some(slice),
                 value: level + equals.noise * normal(&mut random),
             });
             let entries = entries.collect();
@@ -258,14 +258,18 @@ fn a_race_round_holds_the_reference_and_those_measured_least() {
     for race_round in 0..8 {
         let drawn = race.draw(PLACES, 5);
         assert_eq!(drawn[0].candidate, 0);
-        let mut parts: Vec<u32> = drawn.iter().map(|drawn| drawn.part).collect();
-        parts.sort_unstable();
-        assert_eq!(parts, [0, 1, 2, 3]);
+        let mut slices: Vec<u32> = drawn.iter().map(|drawn| drawn.slice).collect();
+        slices.sort_unstable();
+        assert_eq!(slices, [0, 1, 2, 3]);
         drawn.iter().for_each(|drawn| counts[drawn.candidate] += 1);
         race.add(
             drawn
                 .iter()
-                .map(|drawn| Entry { candidate: drawn.candidate, part: Some(drawn.part), value: f64::from(race_round) })
+                .map(|drawn| Entry {
+                    candidate: drawn.candidate,
+                    slice: Some(drawn.slice),
+                    value: f64::from(race_round),
+                })
                 .collect(),
         );
     }
@@ -275,7 +279,7 @@ fn a_race_round_holds_the_reference_and_those_measured_least() {
 #[test]
 fn race_rounds_without_the_reference_or_with_nobody_else_tell_nothing() {
     let mut race = Race::new(3, Settings { theta: THETA, error: ERROR });
-    let entry = |candidate| Entry { candidate, part: None, value: 1.0 };
+    let entry = |candidate| Entry { candidate, slice: None, value: 1.0 };
     race.add(vec![entry(1), entry(2)]);
     race.add(vec![entry(0)]);
     assert_eq!(race.race_rounds(), 0);
@@ -288,7 +292,7 @@ fn race_rounds_without_the_reference_or_with_nobody_else_tell_nothing() {
 #[test]
 fn a_candidate_slower_in_its_only_round_is_not_in_the_answer() {
     let mut race = Race::new(6, Settings { theta: THETA, error: ERROR });
-    let entry = |candidate: usize, value: f64| Entry { candidate, part: None, value };
+    let entry = |candidate: usize, value: f64| Entry { candidate, slice: None, value };
     let noise = |at: usize| 0.002 * ((at * 7 % 5) as f64 - 2.0);
     for race_round in 0..12 {
         let rival = if race_round == 11 { 5 } else { 2 + race_round % 3 };

@@ -151,7 +151,7 @@ pub(crate) fn check_place(
 ) -> Result<(), TestbedError> {
     for (name, value) in requested {
         let control = find(name)?;
-        if control.scope() == Scope::Visit {
+        if control.scope() == Scope::Target {
             control.check_place(value, place, roots)?;
         }
     }

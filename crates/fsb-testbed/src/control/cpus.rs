@@ -53,7 +53,7 @@ impl Control for Cpus {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Visit
+        Scope::Target
     }
 
     fn values(&self) -> &'static [Value] {

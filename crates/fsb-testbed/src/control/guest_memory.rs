@@ -16,9 +16,9 @@ use fsb_sys::memory::Mapping;
 use fsb_sys::{Roots, memory, read_trimmed};
 
 use super::interface::{Applied, Context, Control, Scope, Stop, TargetDevice, Value};
-use crate::{Activity, Progress};
 use crate::host;
 use crate::ledger::Action;
+use crate::{Activity, Progress};
 
 pub(super) struct GuestMemory;
 

@@ -29,7 +29,7 @@ pub enum Scope {
     Run,
     /// From before a target is formatted until it is torn down: the control changes the target's device or the workers.
     /// Targets of one run may have different values.
-    Visit,
+    Target,
 }
 
 /// A value that a control takes.
@@ -162,7 +162,7 @@ pub trait Control: Sync {
         let _ = roots;
         check_value(self.name(), self.values(), value)
     }
-    /// Checks `value` for the device of a target, as far as it already exists. Only for [`Scope::Visit`].
+    /// Checks `value` for the device of a target, as far as it already exists. Only for [`Scope::Target`].
     fn check_place(&self, value: &str, place: &TargetDevice, roots: &Roots) -> Result<(), TestbedError> {
         let _ = (value, place, roots);
         Ok(())

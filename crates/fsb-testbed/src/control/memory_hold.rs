@@ -1,4 +1,4 @@
-//! The mechanisms that limit memory while a target is visited: a cgroup, or a process that locks memory.
+//! The mechanisms that limit memory while a target is ready: a cgroup, or a process that locks memory.
 //!
 //! The cgroup is of version 1 or 2. It contains all steps of a trial, with a remount between them, and no other process
 //! of fsb. It is emptied between trials, so that no trial starts with page cache that another one left.

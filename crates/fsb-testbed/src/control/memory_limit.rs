@@ -59,7 +59,7 @@ impl Control for MemoryLimit {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Visit
+        Scope::Target
     }
 
     fn values(&self) -> &'static [Value] {

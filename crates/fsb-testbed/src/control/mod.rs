@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_ask_for_themselves_only_what_ends_with_their_visit() {
+    fn targets_ask_only_for_controls_that_end_with_them() {
         let refused = check_target(&asked(&[("guest-memory", "off")]), &Roots::default()).unwrap_err();
         assert_eq!(refused.kind, crate::Kind::Request);
         assert!(refused.to_string().contains("for the whole run"), "{refused}");

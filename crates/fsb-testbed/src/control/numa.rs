@@ -65,7 +65,7 @@ impl Control for Numa {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Visit
+        Scope::Target
     }
 
     fn values(&self) -> &'static [Value] {

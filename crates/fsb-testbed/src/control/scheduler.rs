@@ -54,7 +54,7 @@ impl Control for Scheduler {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Visit
+        Scope::Target
     }
 
     fn values(&self) -> &'static [Value] {

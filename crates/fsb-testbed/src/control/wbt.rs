@@ -61,7 +61,7 @@ impl Control for Wbt {
     }
 
     fn scope(&self) -> Scope {
-        Scope::Visit
+        Scope::Target
     }
 
     fn values(&self) -> &'static [Value] {

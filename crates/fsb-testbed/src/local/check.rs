@@ -245,7 +245,7 @@ pub(crate) fn check_sizes(setup: &Setup, sizes: &BTreeMap<String, u64>) -> Resul
             Home::Nowhere => continue,
         };
         let least = member.minimum_size();
-        if medium::part_bytes(size, setup.parts) < least {
+        if medium::slice_bytes(size, setup.slices) < least {
             let (tried, advice) = enlarge(setup, spec, size, least);
             let what = format!("{} needs at least {}", member.name(), show_bytes(least as f64));
             let error = TestbedError::request(what).tried(tried).advice(advice);
@@ -292,13 +292,13 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
         return Err(PlacementReason::ExternalJournal);
     }
     agree_in_controls(setup)?;
-    let parts = u32::try_from(setup.targets.len()).map_err(|_| PlacementReason::TooManyTargets)?;
+    let slices = u32::try_from(setup.targets.len()).map_err(|_| PlacementReason::TooManyTargets)?;
     let homes: BTreeSet<Sort> = setup.targets.iter().map(sort).collect();
     match homes.iter().collect::<Vec<_>>()[..] {
         [Sort::Null | Sort::Directory] => Ok(0),
-        [Sort::Device] if parts == 1 => Ok(1),
-        [Sort::Device] => one_divisible_medium(setup).map(|()| parts),
-        [Sort::Memory] if parts == 1 => Ok(0),
+        [Sort::Device] if slices == 1 => Ok(1),
+        [Sort::Device] => one_divisible_medium(setup).map(|()| slices),
+        [Sort::Memory] if slices == 1 => Ok(0),
         [Sort::Memory] => Err(PlacementReason::SharedMemory),
         [] => Err(PlacementReason::NoTargets),
         _ => Err(PlacementReason::MixedKinds),
@@ -308,11 +308,11 @@ pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
 /// Returns the bytes of each slice if the one medium of the setup is divided into `parts`. The size of a device is its
 /// own, regardless of [`Setup::size`]. Returns `None` if there are several media, or if the size is unknown. Changes
 /// nothing.
-pub fn part_size(setup: &Setup, parts: u32) -> Option<u64> {
+pub fn slice_size(setup: &Setup, slices: u32) -> Option<u64> {
     let media = media(setup);
     let (_, request) = media.first_key_value().filter(|_| media.len() == 1)?;
     let size = medium::find(&request.medium.name).ok()?.size(request)?;
-    Some(medium::part_bytes(size, parts))
+    Some(medium::slice_bytes(size, slices))
 }
 
 /// The kind of place that a target needs.
@@ -365,12 +365,12 @@ fn one_divisible_medium(setup: &Setup) -> Result<(), PlacementReason> {
 
 /// Refuses to divide a medium that cannot be divided.
 fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
-    if setup.parts <= 1 {
+    if setup.slices <= 1 {
         return Ok(());
     }
     for (text, request) in media(setup) {
         medium::find(&request.medium.name)?.divisible(&request).map_err(|why| {
-            TestbedError::request(format!("@{text} cannot be divided into {} slices", setup.parts))
+            TestbedError::request(format!("@{text} cannot be divided into {} slices", setup.slices))
                 .tried(why)
                 .advice("measure one target at a time (fsb run --one-at-a-time)")
         })?;
@@ -381,16 +381,16 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
 /// The remedy if a part of a medium of `size` bytes is too small for a file system that needs `least`.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
     let show = |bytes: u64| show_bytes(bytes as f64);
-    let needed = size_for(least, setup.parts);
-    let has = medium::part_bytes(size, setup.parts);
+    let needed = size_for(least, setup.slices);
+    let has = medium::slice_bytes(size, setup.slices);
     let medium = medium::called(&spec.medium, setup.vm.is_some());
-    let tried = match setup.parts {
+    let tried = match setup.slices {
         0 | 1 => format!("{medium} has {}", show(size)),
-        parts => format!("{medium} has {}: {} for each of {parts} targets side by side", show(size), show(has)),
+        slices => format!("{medium} has {}: {} for each of {slices} targets side by side", show(size), show(has)),
     };
-    let alone = if setup.parts > 1 { ", or measure one target at a time (fsb run --one-at-a-time)" } else { "" };
+    let alone = if setup.slices > 1 { ", or measure one target at a time (fsb run --one-at-a-time)" } else { "" };
     let advice = match spec.medium.name.as_str() {
-        "device" if setup.parts > 1 => format!("choose a device of {}{alone}", show(needed)),
+        "device" if setup.slices > 1 => format!("choose a device of {}{alone}", show(needed)),
         "device" => "choose a larger device".to_owned(),
         _ => format!("choose --size {} or more{alone}", fsb_model::Bytes(needed)),
     };
@@ -464,9 +464,9 @@ mod tests {
         assert_eq!(side_by_side(&unique_setup(&["null", "null,noise=1%"])), Ok(0));
         assert_eq!(side_by_side(&unique_setup(&["tmpfs"])), Ok(0));
         let images = unique_setup(&["ext4", "xfs", "btrfs"]);
-        assert_eq!(part_size(&images, 3), Some(medium::part_bytes(images.size, 3)));
-        assert_eq!(part_size(&unique_setup(&["ext4", "ext4@ram"]), 2), None);
-        assert_eq!(part_size(&unique_setup(&["ext4@/dev/null"]), 2), None);
+        assert_eq!(slice_size(&images, 3), Some(medium::slice_bytes(images.size, 3)));
+        assert_eq!(slice_size(&unique_setup(&["ext4", "ext4@ram"]), 2), None);
+        assert_eq!(slice_size(&unique_setup(&["ext4@/dev/null"]), 2), None);
     }
 
     #[test]
@@ -500,9 +500,9 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_too_small_names_the_size_that_would_do() {
+    fn a_slice_that_is_too_small_names_the_size_that_would_do() {
         let mut setup = unique_setup(&["xfs"; 8]);
-        (setup.size, setup.parts) = (2 << 30, 8);
+        (setup.size, setup.slices) = (2 << 30, 8);
         let refusal = |setup: &Setup| super::super::check_sizes(setup, &Default::default()).unwrap_err();
         let error = refusal(&setup);
         assert_eq!(error.kind, crate::Kind::Request);
@@ -512,7 +512,7 @@ mod tests {
         setup.size = size;
         assert_eq!(super::super::check_sizes(&setup, &Default::default()), Ok(()));
         let mut array = unique_setup(&["ext4@raid0:loop+loop", "xfs@raid0:loop+loop"]);
-        array.parts = 2;
+        array.slices = 2;
         assert!(check_divisible(&array).unwrap_err().to_string().contains("one target at a time"));
     }
 }

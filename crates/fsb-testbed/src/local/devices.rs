@@ -71,8 +71,8 @@ struct Shared {
     slots: BTreeSet<Slot>,
 }
 
-fn of_visits(device: bool) -> impl Iterator<Item = &'static dyn Control> {
-    REGISTRY.iter().copied().filter(move |it| it.scope() == Scope::Visit && it.concerns_device() == device)
+fn of_targets(device: bool) -> impl Iterator<Item = &'static dyn Control> {
+    REGISTRY.iter().copied().filter(move |it| it.scope() == Scope::Target && it.concerns_device() == device)
 }
 
 impl DeviceControls {
@@ -87,7 +87,7 @@ impl DeviceControls {
         ledger: &Ledger,
     ) -> Result<(), TestbedError> {
         match &place.device {
-            None => own.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?,
+            None => own.set_each(of_targets(true), requested, place, ledger, &mut |_| {})?,
             Some(device) => {
                 let shared = self.devices.entry(device.clone()).or_default();
                 let is_first = shared.slots.is_empty();
@@ -96,14 +96,14 @@ impl DeviceControls {
                 }
                 shared.slots.insert(slot);
                 if is_first {
-                    shared.controls.set_each(of_visits(true), requested, place, ledger, &mut |_| {})?;
+                    shared.controls.set_each(of_targets(true), requested, place, ledger, &mut |_| {})?;
                 }
                 own.records.clone_from(&shared.controls.records);
                 own.warnings.clone_from(&shared.controls.warnings);
                 own.held = shared.controls.held.clone();
             }
         }
-        own.set_each(of_visits(false), requested, place, ledger, &mut |_| {})
+        own.set_each(of_targets(false), requested, place, ledger, &mut |_| {})
     }
 
     /// Undoes the changes that no other slot needs. Returns the errors of changes that could not be undone; they stay
@@ -123,7 +123,7 @@ impl DeviceControls {
 
 /// Refuses another value of a setting, because a disk has only one.
 fn refuse_another(set: &ActiveControls, requested: &BTreeMap<String, String>) -> Result<(), TestbedError> {
-    for control in of_visits(true) {
+    for control in of_targets(true) {
         let (wanted, name) = (value_of(control, requested), control.name());
         let Some(record) = set.records.get(name).filter(|record| record.requested != wanted) else { continue };
         return Err(TestbedError::trial(format!("{name}={wanted} cannot be set for this target"))

@@ -20,7 +20,7 @@ use crate::ledger::{EntryHandle, Ledger};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// A sub-directory that fsb made.
-pub(super) struct DirectoryVisit {
+pub(super) struct ReadyDirectory {
     root: PathBuf,
     /// The bind mount of the sub-directory, for workers that may not traverse the directories above it.
     bound: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub(super) struct DirectoryVisit {
     cold: Option<ColdMethod>,
 }
 
-impl DirectoryVisit {
+impl ReadyDirectory {
     /// Creates the sub-directory. Removes it again on failure.
     pub fn begin(
         path: &Path,
@@ -38,7 +38,7 @@ impl DirectoryVisit {
         page_cache: &str,
         ledger: &Ledger,
         mounts: Option<&mut MountRoot>,
-    ) -> Result<(DirectoryVisit, Provisioned), TestbedError> {
+    ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
         let fail = |verb: &str, path: &Path, error: &std::io::Error| {
             TestbedError::trial(format!("the directory {} cannot be used", path.display()))
                 .tried(attempt(verb, path, error))
@@ -51,7 +51,7 @@ impl DirectoryVisit {
         let memory = magic::is_memory(&path);
         let roots = Roots::default();
         let device = mount.as_ref().and_then(host::device_of_mount);
-        let mut visit = DirectoryVisit {
+        let mut ready = ReadyDirectory {
             root: own,
             bound: None,
             handle,
@@ -61,16 +61,16 @@ impl DirectoryVisit {
         };
         let described = bound.and_then(|bound| {
             if let Some(point) = bound {
-                visit.root.clone_from(&point);
-                visit.bound = Some(point);
+                ready.root.clone_from(&point);
+                ready.bound = Some(point);
             }
-            visit.describe(mount.as_ref(), memory)
+            ready.describe(mount.as_ref(), memory)
         });
         match described {
-            Ok(provisioned) => Ok((visit, provisioned)),
+            Ok(provisioned) => Ok((ready, provisioned)),
             Err(error) => {
                 // The first error is the one that explains.
-                let _ = visit.end(ledger);
+                let _ = ready.end(ledger);
                 Err(error)
             }
         }

@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The directory on the target that belongs to the worker's user.
 const ROOT: &str = "fsb";
 
-/// The parameters of a [`FileSystemVisit`].
-pub(super) struct VisitRequest<'a> {
+/// The parameters of a [`ReadyFileSystem`].
+pub(super) struct FileSystemRequest<'a> {
     pub member: &'static dyn FileSystem,
     pub spec: &'a FileSystemSpec,
     pub point: PathBuf,
@@ -44,7 +44,7 @@ pub(super) struct VisitRequest<'a> {
 }
 
 /// A formatted file system, which is mounted from `begin` to `end`.
-pub(super) struct FileSystemVisit {
+pub(super) struct ReadyFileSystem {
     member: &'static dyn FileSystem,
     medium: Option<String>,
     source: PathBuf,
@@ -59,11 +59,11 @@ pub(super) struct FileSystemVisit {
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
     held: Held,
-    journal: Option<JournalOfVisit>,
+    journal: Option<ReadyJournal>,
 }
 
-/// The external journal of a visit. Its medium is not claimed during the visit, because the mount claims it.
-struct JournalOfVisit {
+/// The external journal of a target. Its medium is not claimed while the target is ready, because the mount claims it.
+struct ReadyJournal {
     /// The key of its medium.
     key: String,
     /// The private node of its device, and the device as the user knows it.
@@ -71,10 +71,10 @@ struct JournalOfVisit {
     arguments: ExternalJournal,
 }
 
-impl JournalOfVisit {
-    fn from_request(request: &VisitRequest<'_>, medium: &dyn OpenMedium) -> Option<JournalOfVisit> {
-        let VisitRequest { member, spec, .. } = request;
-        Some(JournalOfVisit {
+impl ReadyJournal {
+    fn from_request(request: &FileSystemRequest<'_>, medium: &dyn OpenMedium) -> Option<ReadyJournal> {
+        let FileSystemRequest { member, spec, .. } = request;
+        Some(ReadyJournal {
             key: journal_key(spec.journal.as_ref()?),
             names: (medium.device().to_owned(), medium.shown().to_owned()),
             arguments: member.external_journal(medium.device(), &spec.mkfs)?,
@@ -88,17 +88,17 @@ impl JournalOfVisit {
     }
 }
 
-impl FileSystemVisit {
+impl ReadyFileSystem {
     /// Formats and mounts. Unmounts again on failure.
     pub fn begin(
-        request: &VisitRequest<'_>,
+        request: &FileSystemRequest<'_>,
         mut medium: Option<&mut dyn OpenMedium>,
         mut journal: Option<&mut Box<dyn OpenMedium>>,
-    ) -> Result<(FileSystemVisit, Provisioned), TestbedError> {
-        let VisitRequest { member, spec, point, size, user, page_cache, held, .. } = request;
+    ) -> Result<(ReadyFileSystem, Provisioned), TestbedError> {
+        let FileSystemRequest { member, spec, point, size, user, page_cache, held, .. } = request;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
-        let own_journal = journal.as_deref().and_then(|medium| JournalOfVisit::from_request(request, &**medium));
+        let own_journal = journal.as_deref().and_then(|medium| ReadyJournal::from_request(request, &**medium));
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => {
                 if let Some(journal) = journal.as_deref_mut() {
@@ -113,7 +113,7 @@ impl FileSystemVisit {
         };
         let roots = Roots::default();
         let on_device = member.home() == Home::Device;
-        let mut visit = FileSystemVisit {
+        let mut ready = ReadyFileSystem {
             member: *member,
             medium: on_device.then(|| spec.medium.to_string()),
             device_directory: block::number_of(&source).and_then(|number| number.directory(&roots)),
@@ -132,10 +132,10 @@ impl FileSystemVisit {
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
         };
-        let provisioned = visit
+        let provisioned = ready
             .mount(again(&mut medium))
-            .and_then(|()| visit.make_root())
-            .and_then(|()| visit.describe(spec, formatted, inspection));
+            .and_then(|()| ready.make_root())
+            .and_then(|()| ready.describe(spec, formatted, inspection));
         match provisioned {
             Ok(mut provisioned) => {
                 match probed {
@@ -145,11 +145,11 @@ impl FileSystemVisit {
                     }
                     None => {}
                 }
-                Ok((visit, provisioned))
+                Ok((ready, provisioned))
             }
             Err(error) => {
                 // The first error is the one that explains.
-                let _ = visit.end(medium);
+                let _ = ready.end(medium);
                 Err(error)
             }
         }
@@ -497,11 +497,11 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
 fn format(
-    request: &VisitRequest<'_>,
+    request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
-    journal: Option<&JournalOfVisit>,
+    journal: Option<&ReadyJournal>,
 ) -> Result<Made, TestbedError> {
-    let VisitRequest { member, spec, oldest, large, .. } = request;
+    let FileSystemRequest { member, spec, oldest, large, .. } = request;
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;

@@ -20,12 +20,12 @@ use fsb_sys::{Roots, block, cgroup};
 
 use self::check::journals;
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
-pub use self::check::{part_size, side_by_side};
-use self::directory::DirectoryVisit;
-use self::file_system::{FileSystemVisit, journal_key};
+pub use self::check::{side_by_side, slice_size};
+use self::directory::ReadyDirectory;
+use self::file_system::{ReadyFileSystem, journal_key};
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
-use self::slot::{Media, OccupiedSlot, ProcessCount, Visit};
+use self::slot::{Media, OccupiedSlot, ProcessCount, SlotState};
 use crate::Progress;
 use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
@@ -35,7 +35,7 @@ use crate::ledger::{self, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::optional::{self, Available};
 use crate::privilege::worker_identity;
-use crate::testbed::{ColdReach, Counters, Maintained, Opened, OpenedPart, Provisioned, Quiet, Setup, Slot, Testbed};
+use crate::testbed::{ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup, Slot, Testbed};
 use crate::watch::{self, DeviceTimeline, Watch};
 use devices::DeviceControls;
 pub(crate) use devices::of_directory as place_of_directory;
@@ -114,23 +114,23 @@ impl LocalTestbed {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
             let kind = medium::find(&request.medium.name)?;
-            let Divided { parts, layout, record } = if setup.parts > 1 {
-                kind.open_parts(&request, setup.parts, ledger, progress)?
+            let Divided { slices, layout, record } = if setup.slices > 1 {
+                kind.open_slices(&request, setup.slices, ledger, progress)?
             } else {
                 let whole = kind.open(&request, ledger, progress)?;
-                Divided { record: whole.record().clone(), parts: vec![whole], layout: Vec::new() }
+                Divided { record: whole.record().clone(), slices: vec![whole], layout: Vec::new() }
             };
-            if parts.iter().any(|part| part.can_discard()) && !request.keep_discard {
+            if slices.iter().any(|slice| slice.can_discard()) && !request.keep_discard {
                 opened.warnings.push(Warning::DiscardKeptOut { medium: text.clone() });
             }
             opened.media.insert(text.clone(), record);
-            let devices = parts.iter().zip(layout);
-            let devices = devices.map(|(part, place)| OpenedPart { device: part.shown().to_owned(), place });
+            let devices = slices.iter().zip(layout);
+            let devices = devices.map(|(slice, place)| OpenedSlice { device: slice.shown().to_owned(), place });
             let devices: Vec<_> = devices.collect();
             if !devices.is_empty() {
-                opened.parts.insert(text.clone(), devices);
+                opened.slices.insert(text.clone(), devices);
             }
-            self.media.insert(text, parts);
+            self.media.insert(text, slices);
         }
         for (key, mut request) in journals(setup) {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
@@ -146,23 +146,23 @@ impl LocalTestbed {
 
     /// Sets the controls of the target, and those of the run that it inherits, on the target's device and for its
     /// processes.
-    fn set_visit_controls(
+    fn set_target_controls(
         &mut self,
         slot: Slot,
         occupied: &mut OccupiedSlot,
         target: &Target,
     ) -> Result<(), TestbedError> {
         let requested = target.controls_over(&self.session()?.controls);
-        let place = self.place_of(target, occupied.part);
+        let place = self.place_of(target, occupied.slice);
         let Some(ledger) = &self.ledger else { return Ok(()) };
         self.device_controls.set(slot, &mut occupied.controls, &requested, &place, ledger)
     }
 
     /// Returns the target's device: that of its slice of the medium, which is open by now.
-    fn place_of(&self, target: &Target, part: u32) -> TargetDevice {
+    fn place_of(&self, target: &Target, slice: u32) -> TargetDevice {
         let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
-        let parts = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
-        match parts.and_then(|parts| parts.get(part as usize).zip(Some(parts.len() > 1))) {
+        let slices = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
+        match slices.and_then(|slices| slices.get(slice as usize).zip(Some(slices.len() > 1))) {
             // Its neighbours on the disk belong to this run.
             Some((medium, true)) => TargetDevice { shared_with: None, ..devices::of_device(medium.device()) },
             Some((medium, false)) => devices::of_device(medium.device()),
@@ -197,8 +197,8 @@ impl LocalTestbed {
         let session = self.session()?;
         let (user, page_cache) = (session.user, session.page_cache.clone());
         let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
-        let (visit, provisioned) = DirectoryVisit::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
-        occupied.visit = Visit::Directory(Box::new(visit));
+        let (ready, provisioned) = ReadyDirectory::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
+        occupied.state = SlotState::Directory(Box::new(ready));
         Ok(provisioned)
     }
 
@@ -218,12 +218,13 @@ impl LocalTestbed {
         let key = spec.journal.as_ref().map(journal_key);
         let mut journal = key.as_ref().and_then(|key| self.media.remove(key));
         let medium = match member.home() {
-            Home::Device => Some(self.free_part(&spec.medium.to_string(), occupied.part)?),
+            Home::Device => Some(self.free_slice(&spec.medium.to_string(), occupied.slice)?),
             Home::Memory | Home::Nowhere => None,
         };
         let (page_cache, held) = (page_cache.as_str(), &occupied.controls.held);
-        let request = file_system::VisitRequest { member, spec, point, size, user, page_cache, held, oldest, large };
-        let begun = FileSystemVisit::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
+        let request =
+            file_system::FileSystemRequest { member, spec, point, size, user, page_cache, held, oldest, large };
+        let begun = ReadyFileSystem::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
         if let (Some(key), Some(mut journal)) = (key, journal) {
             if begun.is_err() {
                 // The first error is the one that explains.
@@ -231,19 +232,19 @@ impl LocalTestbed {
             }
             self.media.insert(key, journal);
         }
-        let (visit, provisioned) = begun?;
-        occupied.visit = Visit::FileSystem(Box::new(visit));
+        let (ready, provisioned) = begun?;
+        occupied.state = SlotState::FileSystem(Box::new(ready));
         Ok(provisioned)
     }
 
     /// Returns that slice of the medium. Fails if another slot uses it.
-    fn free_part(&mut self, text: &str, part: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
-        let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.part == part;
+    fn free_slice(&mut self, text: &str, slice: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
+        let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.slice == slice;
         if let Some((slot, _)) = self.slots.iter().find(taken) {
-            return Err(TestbedError::machine(format!("slice {part} of {text} belongs to the target of slot {slot}")));
+            return Err(TestbedError::machine(format!("slice {slice} of {text} belongs to the target of slot {slot}")));
         }
-        slot::part_of(&mut self.media, text, part)
-            .ok_or_else(|| TestbedError::machine(format!("no slice {part} of {text}")))
+        slot::slice_of(&mut self.media, text, slice)
+            .ok_or_else(|| TestbedError::machine(format!("no slice {slice} of {text}")))
     }
 }
 
@@ -320,25 +321,25 @@ impl Testbed for LocalTestbed {
         }
     }
 
-    fn provision(&mut self, slot: Slot, part: u32, target: &Target) -> Result<Provisioned, TestbedError> {
+    fn provision(&mut self, slot: Slot, slice: u32, target: &Target) -> Result<Provisioned, TestbedError> {
         self.release(slot)?;
         if let Some(why) = self.unavailable.get(&target.name) {
             return Err(why.clone());
         }
-        let mut occupied = OccupiedSlot::new(part);
+        let mut occupied = OccupiedSlot::new(slice);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
                 let mut provisioned = slot::provision(target, spec)?;
                 provisioned.record.controls = slot::not_set(&target.controls);
-                occupied.visit = Visit::Null;
+                occupied.state = SlotState::Null;
                 self.slots.insert(slot, occupied);
                 return Ok(provisioned);
             }
             TargetKind::FileSystem(spec) => self
-                .set_visit_controls(slot, &mut occupied, target)
+                .set_target_controls(slot, &mut occupied, target)
                 .and_then(|()| self.provision_file_system(&mut occupied, spec, &target.name)),
             TargetKind::Directory(path) => self
-                .set_visit_controls(slot, &mut occupied, target)
+                .set_target_controls(slot, &mut occupied, target)
                 .and_then(|()| self.provision_directory(&mut occupied, path)),
         };
         match provisioned {
@@ -448,8 +449,8 @@ impl Testbed for LocalTestbed {
     fn close(&mut self) {
         let _ = self.release_all();
         if let Some(ledger) = self.ledger.take() {
-            for mut part in std::mem::take(&mut self.media).into_values().flatten() {
-                part.close(&ledger);
+            for mut slice in std::mem::take(&mut self.media).into_values().flatten() {
+                slice.close(&ledger);
             }
             self.controls.restore(&ledger);
         }

@@ -11,8 +11,8 @@ use fsb_sys::Roots;
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
 
-use super::directory::DirectoryVisit;
-use super::file_system::FileSystemVisit;
+use super::directory::ReadyDirectory;
+use super::file_system::ReadyFileSystem;
 use super::quiet;
 use crate::control::{ActiveControls, Held};
 use crate::fs::{self, Journal, Null};
@@ -25,9 +25,9 @@ pub(super) type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
 
 /// A target that is ready or being prepared.
 pub(super) struct OccupiedSlot {
-    pub visit: Visit,
+    pub state: SlotState,
     /// The index of its slice of the medium.
-    pub part: u32,
+    pub slice: u32,
     /// The controls that are set for the processes that measure it. Those on its device are in
     /// [`super::devices`].
     pub controls: ActiveControls,
@@ -36,112 +36,112 @@ pub(super) struct OccupiedSlot {
 }
 
 /// The state of the target.
-pub(super) enum Visit {
+pub(super) enum SlotState {
     /// It is not ready yet.
     None,
     Null,
-    FileSystem(Box<FileSystemVisit>),
-    Directory(Box<DirectoryVisit>),
+    FileSystem(Box<ReadyFileSystem>),
+    Directory(Box<ReadyDirectory>),
 }
 
 impl OccupiedSlot {
-    pub fn new(part: u32) -> OccupiedSlot {
-        OccupiedSlot { visit: Visit::None, part, controls: ActiveControls::default(), processes: None }
+    pub fn new(slice: u32) -> OccupiedSlot {
+        OccupiedSlot { state: SlotState::None, slice, controls: ActiveControls::default(), processes: None }
     }
 
     /// Returns the text of its medium.
     pub fn medium(&self) -> Option<&str> {
-        match &self.visit {
-            Visit::FileSystem(visit) => visit.medium(),
-            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.medium(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }
 
     /// Returns the target's root and its device's directory below /sys.
     pub fn place(&self) -> Option<(&Path, Option<&Path>)> {
-        match &self.visit {
-            Visit::None | Visit::Null => None,
-            Visit::FileSystem(visit) => Some((visit.root(), visit.device_directory())),
-            Visit::Directory(visit) => Some((visit.root(), visit.device_directory())),
+        match &self.state {
+            SlotState::None | SlotState::Null => None,
+            SlotState::FileSystem(ready) => Some((ready.root(), ready.device_directory())),
+            SlotState::Directory(ready) => Some((ready.root(), ready.device_directory())),
         }
     }
 
     /// Returns the directory below /sys of the device of its external journal.
     pub fn journal_directory(&self) -> Option<PathBuf> {
-        match &self.visit {
-            Visit::FileSystem(visit) => visit.journal_directory(),
-            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.journal_directory(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }
 
     /// Returns a counter of the passes over the file system's journal.
     pub fn journal(&self) -> Option<Journal> {
-        match &self.visit {
-            Visit::FileSystem(visit) => visit.journal(),
-            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.journal(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }
 
     /// Returns the bytes that can still be filled, if the target has a file system of its own.
     pub fn free_bytes(&self) -> Option<u64> {
-        match &self.visit {
-            Visit::FileSystem(visit) => visit.free_bytes(),
-            Visit::None | Visit::Null | Visit::Directory(_) => None,
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.free_bytes(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }
 
     pub fn make_cold(&mut self, media: &mut Media, reach: ColdReach) -> Result<(), TestbedError> {
-        match &mut self.visit {
-            Visit::None | Visit::Null => Ok(()),
-            Visit::Directory(visit) => visit.make_cold(),
-            Visit::FileSystem(visit) => {
-                let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
-                visit.make_cold(medium, reach)
+        match &mut self.state {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::Directory(ready) => ready.make_cold(),
+            SlotState::FileSystem(ready) => {
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                ready.make_cold(medium, reach)
             }
         }
     }
 
     pub fn maintain(&mut self, media: &mut Media, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
-        match &mut self.visit {
-            Visit::None | Visit::Null | Visit::Directory(_) => {
+        match &mut self.state {
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => {
                 Err(TestbedError::trial(format!("{} needs a file system of this run", operation.name())))
             }
-            Visit::FileSystem(visit) => {
-                let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
-                visit.maintain(operation, medium)
+            SlotState::FileSystem(ready) => {
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                ready.maintain(operation, medium)
             }
         }
     }
 
     pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
-        match &self.visit {
-            Visit::None | Visit::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+        match &self.state {
+            SlotState::None | SlotState::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
             // One syncfs may take seconds.
             _ if left.is_zero() => Ok(Quiet { waited_seconds: 0.0, settled: false }),
-            Visit::FileSystem(visit) => visit.quiesce(left),
-            Visit::Directory(visit) => quiet::quiesce(visit.root(), visit.device_directory(), left),
+            SlotState::FileSystem(ready) => ready.quiesce(left),
+            SlotState::Directory(ready) => quiet::quiesce(ready.root(), ready.device_directory(), left),
         }
     }
 
     /// Writes out the target's dirty data.
     pub fn sync(&self) -> Result<(), TestbedError> {
-        match &self.visit {
-            Visit::None | Visit::Null => Ok(()),
-            Visit::FileSystem(visit) => visit.sync(),
-            Visit::Directory(visit) => quiet::sync(visit.root()),
+        match &self.state {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::FileSystem(ready) => ready.sync(),
+            SlotState::Directory(ready) => quiet::sync(ready.root()),
         }
     }
 
     /// Tears down the target alone.
     pub fn take_down(&mut self, media: &mut Media, ledger: Option<&Ledger>) -> Result<(), TestbedError> {
-        match std::mem::replace(&mut self.visit, Visit::None) {
-            Visit::None | Visit::Null => Ok(()),
-            Visit::Directory(visit) => ledger.map_or(Ok(()), |ledger| visit.end(ledger)),
-            Visit::FileSystem(visit) => {
-                let journal = visit.journal_medium().map(str::to_owned);
-                let medium = visit.medium().and_then(|text| part_of(media, text, self.part));
-                let ended = visit.end(medium);
-                let journal = journal.and_then(|key| part_of(media, &key, 0));
+        match std::mem::replace(&mut self.state, SlotState::None) {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::Directory(ready) => ledger.map_or(Ok(()), |ledger| ready.end(ledger)),
+            SlotState::FileSystem(ready) => {
+                let journal = ready.journal_medium().map(str::to_owned);
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                let ended = ready.end(medium);
+                let journal = journal.and_then(|key| slice_of(media, &key, 0));
                 ended.and(journal.map_or(Ok(()), OpenMedium::take_back))
             }
         }
@@ -149,9 +149,9 @@ impl OccupiedSlot {
 }
 
 /// Returns that slice of the medium. Returns `None` if the medium or the slice does not exist.
-pub(super) fn part_of<'m>(media: &'m mut Media, text: &str, part: u32) -> Option<&'m mut dyn OpenMedium> {
-    let part = media.get_mut(text)?.get_mut(part as usize)?;
-    Some(part.as_mut())
+pub(super) fn slice_of<'m>(media: &'m mut Media, text: &str, slice: u32) -> Option<&'m mut dyn OpenMedium> {
+    let slice = media.get_mut(text)?.get_mut(slice as usize)?;
+    Some(slice.as_mut())
 }
 
 /// The file of a cgroup that holds its limit.

@@ -76,21 +76,21 @@ impl MediumKind for Device {
         partitions::divisible(number, &Roots::default())
     }
 
-    fn open_parts(
+    fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        parts: u32,
+        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let candidate = examine(request)?;
         let bytes = candidate.size;
         partitions::divisible(candidate.device.number(), &Roots::default()).map_err(|why| {
-            TestbedError::request(format!("@{} cannot be divided into {parts} slices", request.medium)).tried(why)
+            TestbedError::request(format!("@{} cannot be divided into {slices} slices", request.medium)).tried(why)
         })?;
         let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
         let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
-        Disk { device, bytes, can_discard, record }.divide(parts, claim, request, ledger)
+        Disk { device, bytes, can_discard, record }.divide(slices, claim, request, ledger)
     }
 }
 
@@ -334,7 +334,7 @@ fn signatures(device: &Pinned) -> Result<Vec<String>, Refusal> {
 /// too.
 fn wipefs_types(text: &str) -> Vec<String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.map(|line| line.rsplit(',').find(|part| !part.is_empty()).unwrap_or(line).to_owned()).collect()
+    lines.map(|line| line.rsplit(',').find(|slice| !slice.is_empty()).unwrap_or(line).to_owned()).collect()
 }
 
 fn blkid_type(text: &str) -> String {

@@ -15,9 +15,9 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, poll_until};
 
-use super::parts::Slice;
-use crate::{Activity, Progress};
+use super::slices::Slice;
 use crate::ledger::Ledger;
+use crate::{Activity, Progress};
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
 pub(crate) const GRANULE: u64 = 4096;
@@ -99,14 +99,14 @@ pub trait MediumKind: Sync {
         Err(format!("@{} cannot be divided", request.medium).into())
     }
     /// Makes it, overwrites it once, and divides it as `layout` computes.
-    fn open_parts(
+    fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        parts: u32,
+        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
-        let _ = (parts, ledger, progress);
+        let _ = (slices, ledger, progress);
         let refused = TestbedError::request(format!("@{} cannot be divided", request.medium));
         Err(match self.divisible(request) {
             Err(why) => refused.tried(why),
@@ -118,7 +118,7 @@ pub trait MediumKind: Sync {
 /// A divided medium.
 pub struct Divided {
     /// The slices, in their order.
-    pub parts: Vec<Box<dyn OpenMedium>>,
+    pub slices: Vec<Box<dyn OpenMedium>>,
     /// The place of each slice; empty for a single slice that is the whole medium.
     pub layout: Vec<Slice>,
     /// The record of the whole medium.

@@ -16,7 +16,7 @@ use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permission
 use rustix::io::Errno;
 
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use super::parts::{Slice, layout};
+use super::slices::{Slice, layout};
 use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::{fs, host};
@@ -107,16 +107,16 @@ impl MediumKind for LoopImage {
         Ok(())
     }
 
-    fn open_parts(
+    fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        parts: u32,
+        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_image(request, progress)?;
-        let complete = |part: &mut AttachedImage| complete(part, request);
-        AttachedImage::attach_parts(&image, parts, Mode::Direct, request, ledger, &complete)
+        let complete = |slice: &mut AttachedImage| complete(slice, request);
+        AttachedImage::attach_slices(&image, slices, Mode::Direct, request, ledger, &complete)
     }
 }
 
@@ -300,16 +300,16 @@ impl MediumKind for Ram {
         Ok(())
     }
 
-    fn open_parts(
+    fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        parts: u32,
+        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_memory(request, progress)?;
-        AttachedImage::attach_parts(&image, parts, Mode::Buffered, request, ledger, &|part| {
-            complete_in_memory(part, request);
+        AttachedImage::attach_slices(&image, slices, Mode::Buffered, request, ledger, &|slice| {
+            complete_in_memory(slice, request);
             Ok(())
         })
     }
@@ -335,8 +335,7 @@ fn make_filled_memory(
     };
     let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
     rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-    block::fill(image.as_fd(), size, request.seed, filling("ram", size, progress))
-        .map_err(|error| fail(&error))?;
+    block::fill(image.as_fd(), size, request.seed, filling("ram", size, progress)).map_err(|error| fail(&error))?;
     Ok(image)
 }
 
@@ -363,47 +362,47 @@ impl AttachedImage {
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Self, TestbedError> {
-        AttachedImage::attach_part(image, None, mode, request, ledger)
+        AttachedImage::attach_slice(image, None, mode, request, ledger)
     }
 
     /// Attaches each slice of `image` to a device of its own, and calls `complete` on each. Detaches all of them on
     /// failure.
-    pub fn attach_parts(
+    pub fn attach_slices(
         image: &OwnedFd,
-        parts: u32,
+        slices: u32,
         mode: Mode,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
         complete: &dyn Fn(&mut AttachedImage) -> Result<(), TestbedError>,
     ) -> Result<Divided, TestbedError> {
         let mut attached: Vec<AttachedImage> = Vec::new();
-        let layout = layout(request.size, parts);
-        let made = layout.iter().try_for_each(|part| {
+        let layout = layout(request.size, slices);
+        let made = layout.iter().try_for_each(|slice| {
             let image = image.try_clone().map_err(|error| {
                 TestbedError::machine("the image could not be divided").tried(fsb_sys::error::describe(&error))
             })?;
-            attached.push(AttachedImage::attach_part(image, Some(*part), mode, request, ledger)?);
+            attached.push(AttachedImage::attach_slice(image, Some(*slice), mode, request, ledger)?);
             attached.last_mut().map_or(Ok(()), complete)
         });
         if let Err(error) = made {
-            attached.iter_mut().for_each(|part| drop(part.close(ledger)));
+            attached.iter_mut().for_each(|slice| drop(slice.close(ledger)));
             return Err(error);
         }
         let mut record = attached.first().map(|first| first.record.clone()).unwrap_or_default();
         record.device.size_bytes = request.size;
-        let parts = attached.into_iter().map(|part| Box::new(part) as Box<dyn OpenMedium>).collect();
-        Ok(Divided { parts, layout, record })
+        let slices = attached.into_iter().map(|slice| Box::new(slice) as Box<dyn OpenMedium>).collect();
+        Ok(Divided { slices, layout, record })
     }
 
-    fn attach_part(
+    fn attach_slice(
         image: OwnedFd,
-        part: Option<Slice>,
+        slice: Option<Slice>,
         mode: Mode,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Self, TestbedError> {
         let (roots, keep_discard) = (Roots::default(), request.keep_discard);
-        let LoopDevice { index, fd, is_new } = attach(&image, part, mode)?;
+        let LoopDevice { index, fd, is_new } = attach(&image, slice, mode)?;
         let shown = loopdev::path(index);
         let device = Pinned::new(fd, shown.clone())
             .map_err(|error| TestbedError::machine(attempt("cannot use", &shown, &error)))?;
@@ -447,14 +446,14 @@ fn is_direct(roots: &Roots, index: u32) -> bool {
 
 /// Attaches the image with the smallest sectors first. If the disk beneath has 4 KiB sectors, only those allow direct
 /// I/O.
-fn attach(image: &OwnedFd, part: Option<Slice>, mode: Mode) -> Result<LoopDevice, TestbedError> {
+fn attach(image: &OwnedFd, slice: Option<Slice>, mode: Mode) -> Result<LoopDevice, TestbedError> {
     use std::os::fd::AsFd;
     let fail = |why: Refusal| {
         TestbedError::machine("the image could not be attached to a loop device").tried(why).advice(
             "check that /dev/loop-control exists and that this container may use loop devices, or measure a directory",
         )
     };
-    let window = part.map_or(Window::WHOLE, |part| Window { start: part.start, bytes: part.bytes });
+    let window = slice.map_or(Window::WHOLE, |slice| Window { start: slice.start, bytes: slice.bytes });
     let device = loopdev::attach(image.as_fd(), window, mode, 0).map_err(fail)?;
     if mode == Mode::Buffered || is_direct(&Roots::default(), device.index) {
         return Ok(device);

@@ -7,8 +7,8 @@ mod fault;
 mod kind;
 mod loop_image;
 mod partitions;
-mod parts;
 mod raid0;
+mod slices;
 mod vm_disk;
 
 use std::io;
@@ -30,9 +30,9 @@ pub(crate) use fault::fault_members;
 pub(crate) use kind::GRANULE;
 pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
-pub(crate) use parts::GRAIN;
-pub use parts::{Slice, part_bytes, size_for};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
+pub(crate) use slices::GRAIN;
+pub use slices::{Slice, size_for, slice_bytes};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Every medium that a user can choose.

@@ -15,7 +15,7 @@ use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, read_trimmed};
 
 use super::kind::{Divided, MediumRequest, OpenDevice, OpenMedium};
-use super::parts::layout;
+use super::slices::layout;
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 
@@ -55,31 +55,31 @@ impl Disk {
     /// all of them on failure.
     pub fn divide<C>(
         self,
-        parts: u32,
+        slices: u32,
         claim: C,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Divided, TestbedError> {
         self.device.lock_against_udev();
-        let layout = layout(self.bytes, parts);
+        let layout = layout(self.bytes, slices);
         let disk = Rc::new(self);
         let mut made: Vec<OpenPartition> = Vec::new();
-        let added = (1..).zip(&layout).try_for_each(|(number, part)| {
-            let partition = Partition { number, start: part.start, bytes: part.bytes };
+        let added = (1..).zip(&layout).try_for_each(|(number, slice)| {
+            let partition = Partition { number, start: slice.start, bytes: slice.bytes };
             made.push(OpenPartition::record(&disk, partition, ledger)?);
             blkpg::add(disk.device.descriptor(), &partition)
                 .map_err(|error| disk.refused("BLKPG_ADD_PARTITION", &error))
         });
         drop(claim);
-        let opened = added.and_then(|()| made.iter_mut().try_for_each(|part| part.open(request)));
+        let opened = added.and_then(|()| made.iter_mut().try_for_each(|slice| slice.open(request)));
         if let Err(error) = opened {
             // The first error is the one that explains.
-            made.iter_mut().for_each(|part| drop(part.close(ledger)));
+            made.iter_mut().for_each(|slice| drop(slice.close(ledger)));
             return Err(error);
         }
         let record = disk.record.clone();
-        let parts = made.into_iter().map(|part| Box::new(part) as Box<dyn OpenMedium>).collect();
-        Ok(Divided { parts, layout, record })
+        let slices = made.into_iter().map(|slice| Box::new(slice) as Box<dyn OpenMedium>).collect();
+        Ok(Divided { slices, layout, record })
     }
 
     fn refused(&self, step: &str, error: &std::io::Error) -> TestbedError {

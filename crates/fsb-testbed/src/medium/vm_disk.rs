@@ -61,10 +61,10 @@ impl MediumKind for VmDisk {
         partitions::divisible(disk.number, &roots)
     }
 
-    fn open_parts(
+    fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        parts: u32,
+        slices: u32,
         ledger: &Ledger,
         _: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
@@ -76,7 +76,7 @@ impl MediumKind for VmDisk {
         };
         let device = Pinned::known(&disk.path, disk.number).map_err(|error| cannot(&error))?;
         let claim = device.open_again(true, true).map_err(|error| cannot(&error))?;
-        partitions::Disk { device, bytes: disk.size, can_discard, record }.divide(parts, claim, request, ledger)
+        partitions::Disk { device, bytes: disk.size, can_discard, record }.divide(slices, claim, request, ledger)
     }
 }
 

@@ -58,7 +58,7 @@ fn coordinator(arguments: &[OsString]) -> Result<i32, TestbedError> {
     Ok(launched.wait(Duration::from_secs(30)).unwrap_or(99))
 }
 
-/// Runs the agent with the arguments `OWNER SETUP SCENARIO`. `visit` runs a sequential trial of each target in turn,
+/// Runs the agent with the arguments `OWNER SETUP SCENARIO`. `sequential` runs a sequential trial of each target in turn,
 /// and `hold` stops in the middle of the first. `side` and `side-hold` have all targets ready at once.
 fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let mut stream = sandbox::protocol()?;
@@ -66,7 +66,7 @@ fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     let owner: Owner = serde_json::from_str(&arguments[0]).expect("an owner");
     let setup: Setup = serde_json::from_str(&arguments[1]).expect("a setup");
     let mut testbed = LocalTestbed::new(owner);
-    let result = visit(&mut testbed, &setup, &arguments[2], &mut say);
+    let result = run_scenario(&mut testbed, &setup, &arguments[2], &mut say);
     if let Err(error) = &result {
         say(json!({ "error": error }));
     }
@@ -74,7 +74,7 @@ fn agent(arguments: &[String]) -> Result<i32, TestbedError> {
     Ok(i32::from(result.is_err()))
 }
 
-fn visit(
+fn run_scenario(
     testbed: &mut LocalTestbed,
     setup: &Setup,
     scenario: &str,
@@ -267,8 +267,8 @@ fn by_side(
     let slots: Vec<Slot> = (0..).take(setup.targets.len()).collect();
     let mut roots = Vec::new();
     for (slot, target) in (0..).zip(&setup.targets) {
-        let part = if setup.parts > 1 { slot } else { 0 };
-        let provisioned = testbed.provision(slot, part, target)?;
+        let slice = if setup.slices > 1 { slot } else { 0 };
+        let provisioned = testbed.provision(slot, slice, target)?;
         say(json!({ "provisioned": provisioned, "pid": std::process::id() }));
         roots.push(provisioned.root);
     }
@@ -307,8 +307,8 @@ fn by_side(
     }
     // A target in a slot that is in use replaces the previous one, and other slots stay.
     if scenario == "side-again" {
-        for (slot, part, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
-            let provisioned = testbed.provision(slot, part, &setup.targets[target])?;
+        for (slot, slice, target) in [(0, 0, 0), (7, 1, 1), (0, 0, 1)] {
+            let provisioned = testbed.provision(slot, slice, &setup.targets[target])?;
             write_file(&provisioned.root.join("file"), SIZE);
             say(json!({ "again": provisioned.record }));
             roots.push(provisioned.root);

@@ -32,7 +32,7 @@ fn bytes(lines: &[Value], moment: &str, counter: &str) -> u64 {
 }
 
 /// Runs one target on an image. Returns the lines and the record of the target.
-fn visit(target: &str, size: u64) -> (Vec<Value>, Value) {
+fn sequential_trial(target: &str, size: u64) -> (Vec<Value>, Value) {
     let dir = directory();
     let lines = run(&setup(&[target], size, dir.path()), |_| {});
     assert_eq!(find(&lines, "isolation"), "pid_and_mount");
@@ -48,7 +48,7 @@ fn visit(target: &str, size: u64) -> (Vec<Value>, Value) {
 }
 
 fn on_a_device(target: &str, size: u64) -> (Vec<Value>, Value) {
-    let (lines, record) = visit(target, size);
+    let (lines, record) = sequential_trial(target, size);
     let medium = &find(&lines, "opened")["media"]["loop"];
     assert_eq!(medium["direct"], true, "{medium:#}");
     assert_eq!(medium["device"]["queue"]["discard_max_bytes"], "0", "{medium:#}");
@@ -126,7 +126,7 @@ fn ntfs_through_fuse() {
 
 fn tmpfs_is_neither_cold_nor_durable() {
     needs!(root);
-    let (lines, record) = visit("tmpfs", 64 << 20);
+    let (lines, record) = sequential_trial("tmpfs", 64 << 20);
     let provisioned = find(&lines, "provisioned");
     let abilities = &provisioned["abilities"];
     assert_eq!((&abilities["cold"], &abilities["durable"]), (&Value::Null, &Value::Bool(false)));

@@ -16,8 +16,8 @@ tests! {
     the_supervisor_is_killed,
     the_agent_is_killed,
     targets_are_side_by_side_when_one_is_killed,
-    parts_of_memory_are_mounted_when_the_agent_is_killed,
-    parts_of_a_disk_are_mounted_when_one_is_killed,
+    slices_of_memory_are_mounted_when_the_agent_is_killed,
+    slices_of_a_disk_are_mounted_when_one_is_killed,
     without_namespaces_death_signals_do,
     a_directory_is_cleaned_by_the_next_run,
     settings_of_a_killed_process_are_restored,
@@ -69,7 +69,7 @@ fn killed_in(
 ) {
     let mut coordinator = Coordinator::start(setup, scenario, |_| {});
     let supervisor = coordinator.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
-    let parts = coordinator.wait_for("opened")["opened"]["parts"].clone();
+    let slices = coordinator.wait_for("opened")["opened"]["parts"].clone();
     coordinator.wait_for(key);
     let shown = setup.dir.to_string_lossy().into_owned();
     let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();
@@ -83,8 +83,10 @@ fn killed_in(
     // The coordinator ends, too, because its connection is closed, and with it the owner of the ledger's entries.
     coordinator.child.wait().unwrap();
     nothing_is_left(&setup.dir);
-    for part in parts.as_object().into_iter().flatten().flat_map(|(_, parts)| parts.as_array().into_iter().flatten()) {
-        let device = Path::new(part["device"].as_str().unwrap()).file_name().unwrap();
+    for slice in
+        slices.as_object().into_iter().flatten().flat_map(|(_, slices)| slices.as_array().into_iter().flatten())
+    {
+        let device = Path::new(slice["device"].as_str().unwrap()).file_name().unwrap();
         let backing = Path::new("/sys/block").join(device).join("loop/backing_file");
         let is_ours = || std::fs::read_to_string(&backing).is_ok_and(|file| file.contains("fsb-ram"));
         eventually("no image in memory", || !is_ours());
@@ -105,14 +107,14 @@ fn targets_are_side_by_side_when_one_is_killed() {
     }
 }
 
-fn parts_of_memory_are_mounted_when_the_agent_is_killed() {
+fn slices_of_memory_are_mounted_when_the_agent_is_killed() {
     needs!(root);
     let dir = directory();
     let setup = divided(&["ext4@ram", "btrfs@ram"], 384 << 20, dir.path());
     killed_in((&setup, "side-hold", "held"), 0, |_, _, agent| agent);
 }
 
-fn parts_of_a_disk_are_mounted_when_one_is_killed() {
+fn slices_of_a_disk_are_mounted_when_one_is_killed() {
     needs!(root);
     let choices: [fn(i32, i32, i32) -> i32; 3] =
         [|coordinator, _, _| coordinator, |_, supervisor, _| supervisor, |_, _, agent| agent];

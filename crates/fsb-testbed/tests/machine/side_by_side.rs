@@ -13,10 +13,10 @@ tests! {
     nothing_real_has_two_slots,
     two_media_are_mounted_at_once,
     three_file_systems_share_an_image,
-    parts_of_memory,
-    targets_change_their_parts,
-    discards_of_one_part_stay_in_it,
-    a_part_that_is_too_small_is_refused,
+    slices_of_memory,
+    targets_change_their_slices,
+    discards_of_one_slice_stay_in_it,
+    a_slice_that_is_too_small_is_refused,
     three_file_systems_share_a_disk,
     a_disk_with_partitions_is_not_divided,
 }
@@ -71,20 +71,20 @@ const SIZE: u64 = 1200 << 20;
 
 /// Returns a setup of targets on slices of one medium.
 pub fn divided(targets: &[&str], size: u64, dir: &Path) -> Setup {
-    Setup { parts: targets.len() as u32, ..setup(targets, size, dir) }
+    Setup { slices: targets.len() as u32, ..setup(targets, size, dir) }
 }
 
 /// Returns the devices of the slices of that medium. Checks that each slice begins where the previous one ends.
-fn parts_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
+fn slices_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
     let opened = find(lines, "opened");
     assert_eq!(opened["media"][medium]["device"]["size_bytes"], size, "{opened:#}");
-    let parts = opened["parts"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
-    let bytes = fsb_testbed::part_bytes(size, parts.len() as u32);
-    let start = parts[0]["place"]["start"].as_u64().unwrap();
-    for (number, part) in (0..).zip(parts) {
-        assert_eq!(part["place"], serde_json::json!({ "start": start + number * bytes, "bytes": bytes }));
+    let slices = opened["parts"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
+    let bytes = fsb_testbed::slice_bytes(size, slices.len() as u32);
+    let start = slices[0]["place"]["start"].as_u64().unwrap();
+    for (number, slice) in (0..).zip(slices) {
+        assert_eq!(slice["place"], serde_json::json!({ "start": start + number * bytes, "bytes": bytes }));
     }
-    parts.iter().map(|part| part["device"].as_str().unwrap().to_owned()).collect()
+    slices.iter().map(|slice| slice["device"].as_str().unwrap().to_owned()).collect()
 }
 
 fn three_file_systems_share_an_image() {
@@ -93,13 +93,13 @@ fn three_file_systems_share_an_image() {
     let setup = divided(&["ext4", "xfs", "btrfs"], SIZE, dir.path());
     let lines = play(&setup, "side", |_| {});
     stand_side_by_side(&lines, 3);
-    let devices = parts_of(&lines, "loop", SIZE);
+    let devices = slices_of(&lines, "loop", SIZE);
     assert_eq!(find(&lines, "filled"), SIZE, "filled once");
     assert_eq!(find(&lines, "opened")["media"]["loop"]["direct"], true);
     for (provisioned, device) in values(&lines, "provisioned").into_iter().zip(devices) {
         let command = provisioned["record"]["mkfs_command"].to_string();
         assert!(command.contains(&device), "{command} is not for {device}");
-        assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::part_bytes(SIZE, 3), "{provisioned:#}");
+        assert!(provisioned["free_bytes"].as_u64().unwrap() < fsb_testbed::slice_bytes(SIZE, 3), "{provisioned:#}");
     }
     // Other processes may use the disk under the image meanwhile, but I/O of targets belongs to the run.
     for (slot, seen) in (1..).zip(values(&lines, "seen")) {
@@ -109,24 +109,24 @@ fn three_file_systems_share_an_image() {
     nothing_is_left(dir.path());
 }
 
-fn parts_of_memory() {
+fn slices_of_memory() {
     needs!(root);
     let dir = directory();
     let lines = play(&divided(&["ext4@ram", "btrfs@ram", "ntfs@ram"], 512 << 20, dir.path()), "side", |_| {});
     stand_side_by_side(&lines, 3);
-    parts_of(&lines, "ram", 512 << 20);
+    slices_of(&lines, "ram", 512 << 20);
     nothing_is_left(dir.path());
 }
 
-fn targets_change_their_parts() {
+fn targets_change_their_slices() {
     needs!(root);
     let dir = directory();
     let lines = play(&divided(&["ext4", "ext2"], 128 << 20, dir.path()), "side-again", |_| {});
     assert!(values(&lines, "error").is_empty(), "{lines:#?}");
     let shown: Vec<_> = values(&lines, "again").into_iter().map(|record| record["mkfs_command"].to_string()).collect();
-    let devices = parts_of(&lines, "loop", 128 << 20);
-    for (command, (kind, part)) in shown.iter().zip([("ext4", 0), ("ext2", 1), ("ext2", 0)]) {
-        assert!(command.contains(kind) && command.contains(&devices[part]), "{command}");
+    let devices = slices_of(&lines, "loop", 128 << 20);
+    for (command, (kind, slice)) in shown.iter().zip([("ext4", 0), ("ext2", 1), ("ext2", 0)]) {
+        assert!(command.contains(kind) && command.contains(&devices[slice]), "{command}");
     }
     assert!(find(&lines, "taken").as_str().unwrap().contains("slice 1 of loop belongs to the target"), "{lines:#?}");
     // The releases tore down the first two, and the reuse of its slot the third. Two are left.
@@ -134,7 +134,7 @@ fn targets_change_their_parts() {
     nothing_is_left(dir.path());
 }
 
-fn discards_of_one_part_stay_in_it() {
+fn discards_of_one_slice_stay_in_it() {
     needs!(root);
     let dir = directory();
     let lines = play(&divided(&["ext4,discard", "ext4"], 128 << 20, dir.path()), "side", |_| {});
@@ -142,7 +142,7 @@ fn discards_of_one_part_stay_in_it() {
     nothing_is_left(dir.path());
 }
 
-fn a_part_that_is_too_small_is_refused() {
+fn a_slice_that_is_too_small_is_refused() {
     needs!(root);
     let dir = directory();
     let refused = play(&divided(&["xfs", "ext4"], 512 << 20, dir.path()), "side", |_| {});
@@ -164,14 +164,14 @@ fn three_file_systems_share_a_disk() {
     let disk = TestDevice::new(elsewhere.path(), size, &[]);
     let mut setup = on_a_disk(&["ext4", "btrfs", "ntfs"], &disk, dir.path());
     assert_eq!(fsb_testbed::side_by_side(&setup), Ok(3));
-    assert_eq!(fsb_testbed::part_size(&setup, 3), Some(fsb_testbed::part_bytes(size, 3)));
+    assert_eq!(fsb_testbed::slice_size(&setup, 3), Some(fsb_testbed::slice_bytes(size, 3)));
     // The queue belongs to the disk: it is set for the first target, and restored after the last one.
     setup.controls.insert("scheduler".to_owned(), "none".to_owned());
     let lines = play(&setup, "side", |_| {});
     stand_side_by_side(&lines, 3);
     let shown = disk.path.display().to_string();
-    let parts = parts_of(&lines, &shown, size);
-    assert_eq!(parts, [1, 2, 3].map(|number| format!("{shown}p{number}")));
+    let slices = slices_of(&lines, &shown, size);
+    assert_eq!(slices, [1, 2, 3].map(|number| format!("{shown}p{number}")));
     assert_eq!(disk.partitions(), Vec::<String>::new());
     nothing_is_left(dir.path());
     // Other programs look for a file system at the beginning of the disk, and there is none.
@@ -192,11 +192,11 @@ fn a_disk_with_partitions_is_not_divided() {
     let setup = on_a_disk(&["ext4", "ext2"], &disk, dir.path());
     let reason = fsb_testbed::side_by_side(&setup).unwrap_err();
     let lines = play(&setup, "side", |_| {});
-    let part = disk.partitions();
+    let slice = disk.partitions();
     must("delpart", &[&shown, "1"]);
     let PlacementReason::IndivisibleMedium { cause } = &reason else { panic!("{reason:?}") };
     assert!(cause.contains("has partitions"), "{cause}");
     let error = find(&lines, "error");
-    assert_eq!((&error["kind"], part.len()), (&Value::from("request"), 1), "{error:#}");
+    assert_eq!((&error["kind"], slice.len()), (&Value::from("request"), 1), "{error:#}");
     assert!(error["tried"].as_str().unwrap().contains("has partitions"), "{error:#}");
 }

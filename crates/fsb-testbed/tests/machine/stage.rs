@@ -20,7 +20,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         memory_needed: None,
         targets,
         size,
-        parts: 1,
+        slices: 1,
         dir: dir.to_owned(),
         wipe: Vec::new(),
         devices: Default::default(),
@@ -79,7 +79,7 @@ impl Drop for Coordinator {
 
 /// Returns every line of a whole run.
 pub fn run(setup: &Setup, prepare: impl FnOnce(&mut Command)) -> Vec<Value> {
-    play(setup, "visit", prepare)
+    play(setup, "sequential", prepare)
 }
 
 /// Like [`run`], in another scenario.

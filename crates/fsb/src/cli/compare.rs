@@ -13,7 +13,7 @@ use fsb_model::units::parse_percent;
 use fsb_report::csv::values;
 use fsb_report::show::entry;
 use fsb_report::{Format, Report, WIDTH, change_of, condition_text, find, mark, text};
-use fsb_stats::compare::{Collected, ConditionDifference, Document, Request, Single, Variation, compare_collected};
+use fsb_stats::compare::{Collected, ConditionDifference, Document, CompareRequest, Single, Variation, compare_collected};
 use fsb_stats::{Between, BetweenSource};
 
 use crate::gate::{self, Judged};
@@ -283,29 +283,29 @@ impl Requests {
 
     /// Returns the request for values of one target. It uses the variation between sessions if earlier runs were made
     /// in several sessions. With one run on a side it uses only the variation that the user states.
-    fn of_values(&self, baseline: usize) -> Request {
+    fn of_values(&self, baseline: usize) -> CompareRequest {
         let sessions = self.history.values.filter(|_| self.history.of_sessions);
-        Request {
+        CompareRequest {
             between_runs: self.stated,
             between_sessions: self.stated.or(sessions),
-            ..Request::new(baseline, self.theta)
+            ..CompareRequest::new(baseline, self.theta)
         }
     }
 
     /// Returns the request for ratios of two targets; the first set is the baseline.
-    fn of_ratios(&self) -> Request {
+    fn of_ratios(&self) -> CompareRequest {
         let sessions = self.history.ratios.filter(|_| self.history.of_sessions);
-        Request {
+        CompareRequest {
             between_runs: self.stated.or(self.history.ratios),
             between_sessions: self.stated.or(sessions),
-            ..Request::new(0, self.theta)
+            ..CompareRequest::new(0, self.theta)
         }
     }
 }
 
 /// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds verdicts that the
 /// runs do not permit.
-fn compared(sets: Vec<Collected>, read: &Sets, request: &Request, single: Single<'_>) -> anyhow::Result<Document> {
+fn compared(sets: Vec<Collected>, read: &Sets, request: &CompareRequest, single: Single<'_>) -> anyhow::Result<Document> {
     let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
     document.warnings.splice(0..0, read.warnings.iter().cloned());
     document.conditions.clone_from(&read.conditions);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_compat::export::{
-    EXPORTERS, Export, ExportCase, ExportFile, Exporter, Made, Piece, Request, Source, TargetRecipe, UnitPiece,
+    EXPORTERS, Export, ExportCase, ExportFile, ExportRequest, Exporter, Made, Piece, Source, TargetRecipe, UnitPiece,
 };
 use fsb_model::{Bytes, Place, Plan, Target, TargetKind, nearest};
 use fsb_report::show::entry;
@@ -181,7 +181,7 @@ fn told(export: &Export, directory: &Path) -> String {
 // Converts a resolved plan to a request for exporters.
 
 /// Returns the request to another tool for the cases of the plan, each with `units` units.
-fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
+fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
     let Resolved { plan, work, placement } = resolved;
     if plan.place == Place::Vm {
         return Err(exit::failure(
@@ -192,7 +192,7 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<Request> {
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
     let targets =
         plan.targets.iter().map(|target| recipe(target, image, !plan.mkfs_defaults)).collect::<anyhow::Result<_>>()?;
-    Ok(Request {
+    Ok(ExportRequest {
         name: export_name(&plan),
         author: format!("fsb {}", env!("CARGO_PKG_VERSION")),
         seed: plan.seed,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use fsb_codes::notice;
 use fsb_compat::filebench::personality::{self, Personality, SystemSize};
-use fsb_compat::filebench::print::{self, Kind, Line};
+use fsb_compat::filebench::print::{self, Line, OperationClass};
 use fsb_compat::filebench::wml::{self, Reading, Run, Script};
 use fsb_engine::{Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
@@ -487,9 +487,9 @@ fn breakdown_line(name: &str, op: Op, measured: &Measurement) -> Line {
         least: of(&|histogram| histogram.min() as f64),
         most: of(&|histogram| histogram.max() as f64),
         kind: match op {
-            Op::Read | Op::ReadWhole => Kind::Read,
-            op if op.writes() => Kind::Write,
-            _ => Kind::Other,
+            Op::Read | Op::ReadWhole => OperationClass::Read,
+            op if op.writes() => OperationClass::Write,
+            _ => OperationClass::Other,
         },
     }
 }

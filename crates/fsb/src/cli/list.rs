@@ -438,7 +438,7 @@ fn control_details(name: &str) -> String {
         .collect();
     let scope = match control.scope() {
         Scope::Run => "Scope: the whole run.",
-        Scope::Visit => "Scope: targets of one run may have different values.",
+        Scope::Target => "Scope: targets of one run may have different values.",
     };
     let excludes = control.excludes().map_or_else(String::new, |other| format!(" Not together with {other}."));
     let example = control.values().last().map_or(control::KEEP, |value| value.name);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
-use fsb_record::{Method, RecordError, RecordOutcome, Request, Subject};
+use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
 
@@ -118,7 +118,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // The program inherits descriptors, as under strace and perf: `3<file` and `<(…)` work. Under sudo it runs as
     // another user than the invoking one and inherits none.
     let passes_descriptors = InvokingUser::current().is_none();
-    let request = Request { subject, root: root.clone(), method: arguments.by.into(), passes_descriptors };
+    let request = RecordRequest { subject, root: root.clone(), method: arguments.by.into(), passes_descriptors };
     let _awake = fsb_testbed::control::stay_awake();
     let outcome = match fsb_record::record(&request, header, BufWriter::new(file)) {
         // A program that did not start has printed the reason.

@@ -88,7 +88,7 @@ impl Judge for Race {
         }
         let name = |candidate: usize| record.plan.targets[candidate].name.clone();
         Judgment {
-            targets: Some(drawn.iter().map(|drawn| (name(drawn.candidate), drawn.part)).collect()),
+            targets: Some(drawn.iter().map(|drawn| (name(drawn.candidate), drawn.slice)).collect()),
             standing: Some(
                 Choice::from_run(record, &shown).map(|choice| choice::standing(&choice)).unwrap_or_default(),
             ),

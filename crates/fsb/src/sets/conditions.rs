@@ -63,7 +63,7 @@ const RUN_CONDITIONS: [(Condition, OfRun); 6] = [
     }),
     (Condition::Targets, |record| Some(Observed::Count(record.plan.targets.len() as u64))),
     (Condition::SliceSize, |record| match record.placement {
-        Some(Placement::SideBySide { part_bytes, .. }) if part_bytes > 0 => Some(Observed::Bytes(part_bytes)),
+        Some(Placement::SideBySide { slice_bytes, .. }) if slice_bytes > 0 => Some(Observed::Bytes(slice_bytes)),
         _ => None,
     }),
 ];
@@ -452,7 +452,7 @@ mod tests {
         assert_eq!(differing(geometry), [(Condition::BlockSize, ext4)], "features of one side are unknown");
         assert_eq!(differing(|record| record.segments[0].kernel = "7.0".to_owned()), [(Condition::Kernel, None)]);
         let slices = |record: &mut RunRecord| {
-            record.placement = Some(Placement::SideBySide { parts: 4, part_bytes: 1 << 29 });
+            record.placement = Some(Placement::SideBySide { slices: 4, slice_bytes: 1 << 29 });
         };
         assert_eq!(differing(slices), [(Condition::SliceSize, None)]);
         let risk = Risk { cause: "barrier=0".to_owned(), loss: "synced data".to_owned() };

@@ -122,8 +122,8 @@ impl OwnRun {
 
     /// Returns a number larger than that of every slice of the medium, which are counted from 0 over all segments of
     /// the run.
-    pub(super) fn parts(&self) -> u32 {
-        self.trials.list.iter().filter_map(|trial| trial.part).max().map_or(0, |part| part.saturating_add(1))
+    pub(super) fn slices(&self) -> u32 {
+        self.trials.list.iter().filter_map(|trial| trial.slice).max().map_or(0, |slice| slice.saturating_add(1))
     }
 
     /// Returns the number of the last block; 0 if none was measured.
@@ -180,7 +180,7 @@ impl OwnRun {
             version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
             path: self.path.join(TRIALS_FILE).display().to_string(),
             block: Some(block),
-            part: part(trials),
+            slice: slice(trials),
             sessions: self.sessions(),
             series: self.trials.series(trials, workloads),
             within: self.trials.within(trials, workloads),
@@ -207,7 +207,7 @@ pub fn of_matrices(record: &RunRecord, trials: &[ReportTrial]) -> Vec<Set> {
         let run = |(block, trials): (&u32, &Vec<&OwnTrial>)| Run {
             tool: OURS.to_owned(),
             block: Some(*block),
-            part: part(trials),
+            slice: slice(trials),
             series: parts.series(trials, &workloads),
             within: parts.within(trials, &workloads),
             ..Run::default()
@@ -234,8 +234,8 @@ fn by_block(trials: Vec<&OwnTrial>) -> BTreeMap<u32, Vec<&OwnTrial>> {
 }
 
 /// Returns the slice of a target in a block, which is the same for all its trials.
-fn part(trials: &[&OwnTrial]) -> Option<u32> {
-    trials.first().and_then(|trial| trial.part)
+fn slice(trials: &[&OwnTrial]) -> Option<u32> {
+    trials.first().and_then(|trial| trial.slice)
 }
 
 impl Trials {
@@ -344,7 +344,7 @@ pub(super) struct OwnTrial {
     cell: u32,
     outcome: Outcome,
     /// The slice of the medium that the target had.
-    part: Option<u32>,
+    slice: Option<u32>,
     /// The first metric, by which targets are compared, and latencies: indices into [`Trials::metrics`], and values.
     values: Box<[(u32, f64)]>,
     /// As in [`BlockValue::within`](fsb_stats::BlockValue::within).
@@ -423,8 +423,8 @@ struct Compared {
     superseded: bool,
     #[serde(default, alias = "disturbed")]
     interference: Vec<IgnoredAny>,
-    #[serde(default)]
-    part: Option<u32>,
+    #[serde(default, rename = "part")]
+    slice: Option<u32>,
     #[serde(default)]
     #[serde(rename = "stretches")]
     samples: Times,
@@ -500,13 +500,13 @@ impl Trials {
         }
         let cell = self.cell(&trial.workload, &trial.operation, &trial.params);
         let (target, values) = (self.target(&trial.target), self.values(&trial.metrics));
-        let Compared { block, order, attempt, outcome, part, .. } = *trial;
+        let Compared { block, order, attempt, outcome, slice, .. } = *trial;
         let [all, spoilt] = self.spoilt.entry(cell).or_default();
         *all += 1;
         *spoilt += usize::from(!trial.interference.is_empty() || outcome == Outcome::Invalid);
         let line = u32::try_from(line).unwrap_or(u32::MAX);
         let within = squared_error_of_mean(&trial.samples.timed_ns);
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, slice, values, within });
     }
 
     /// Returns the labels of cells most of whose trials were affected by interference or invalid.
@@ -521,10 +521,10 @@ impl Trials {
         let cell = self.cell(&what.workload, &what.operation, &what.params);
         let metrics: Vec<Metric> = trial.metrics().map(Metric::from).collect();
         let (target, values) = (self.target(&what.target), self.values(&metrics));
-        let ReportTrial { block, order, attempt, outcome, part, .. } = *trial;
+        let ReportTrial { block, order, attempt, outcome, slice, .. } = *trial;
         let line = u32::try_from(self.list.len() + 1).unwrap_or(u32::MAX);
         let within = squared_error_of_mean(&trial.timed_ns.to_vec());
-        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, part, values, within });
+        self.list.push(OwnTrial { line, block, order, attempt, target, cell, outcome, slice, values, within });
     }
 
     fn target(&mut self, name: &str) -> u32 {

@@ -41,7 +41,7 @@ pub(super) fn own_sets(
     // Each of several runs was analysed on its own.
     let analyses = if let [run] = &source.runs[..] { run.record.analyses() } else { Analyses::default() };
     let set_directory = directory_of_set(&source.runs);
-    let (mut first_block, mut first_part) = (0u32, 0u32);
+    let (mut first_block, mut first_slice) = (0u32, 0u32);
     for run in &mut source.runs {
         let (targets, said) = run.targets();
         warnings.extend(said);
@@ -72,13 +72,13 @@ pub(super) fn own_sets(
                 // One at a time: the names of thousands of blocks would fill the memory.
                 let block = first_block.saturating_add(block);
                 let mut one = run.run(block, &trials, workloads);
-                one.part = one.part.map(|part| first_part.saturating_add(part));
+                one.slice = one.slice.map(|slice| first_slice.saturating_add(slice));
                 set.push(&one).context("cannot compare these trials")?;
                 lines.extend(trials.iter().map(|trial| (trial.line, place)));
             }
         }
         first_block = first_block.saturating_add(run.last_block());
-        first_part = first_part.saturating_add(run.parts());
+        first_slice = first_slice.saturating_add(run.slices());
         let take = |line, histograms: Vec<Histogram>| {
             let set = &mut sets[lines[&line]].1;
             histograms.iter().for_each(|histogram| set.push_latencies(histogram));

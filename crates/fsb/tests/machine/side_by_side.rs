@@ -8,18 +8,18 @@ use crate::common::side_by_side::*;
 use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, traces};
 
 /// Returns the slices that each target had in each block.
-fn parts(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
-    let mut parts: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
+fn slices(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
+    let mut slices: BTreeMap<_, BTreeSet<u64>> = BTreeMap::new();
     for trial in trials {
         let target = trial["target"].as_str().unwrap().to_owned();
-        let part = trial["part"].as_u64().expect("a part");
-        parts.entry((target, trial["block"].as_u64().unwrap())).or_default().insert(part);
+        let slice = trial["part"].as_u64().expect("a part");
+        slices.entry((target, trial["block"].as_u64().unwrap())).or_default().insert(slice);
     }
-    parts
+    slices
 }
 
 #[test]
-fn parts_rotate_and_every_sample_is_kept() {
+fn slices_rotate_and_every_sample_is_kept() {
     needs!(root);
     needs!(program "mkfs.ext4");
     needs!(program "mkfs.btrfs");
@@ -30,14 +30,14 @@ fn parts_rotate_and_every_sample_is_kept() {
     let record = record(&scratch.path().join("run"));
     let placement = &record["placement"]["side_by_side"];
     assert_eq!(placement["parts"], 3, "{placement}");
-    let part = placement["part_bytes"].as_u64().unwrap();
-    assert!(part.is_multiple_of(1 << 20) && part * 3 < 600 << 20, "{part}");
+    let slice = placement["part_bytes"].as_u64().unwrap();
+    assert!(slice.is_multiple_of(1 << 20) && slice * 3 < 600 << 20, "{slice}");
     let trials = measured(scratch.path());
     // One slice per target and block, and every target is once on every slice.
-    let parts = parts(&trials);
-    assert!(parts.values().all(|parts| parts.len() == 1), "{parts:?}");
+    let slices = slices(&trials);
+    assert!(slices.values().all(|slices| slices.len() == 1), "{slices:?}");
     for target in ["ext4", "ext2", "btrfs"] {
-        let seen: BTreeSet<_> = (1..=3).flat_map(|block| parts[&(target.to_owned(), block)].clone()).collect();
+        let seen: BTreeSet<_> = (1..=3).flat_map(|block| slices[&(target.to_owned(), block)].clone()).collect();
         assert_eq!(seen, [0, 1, 2].into(), "{target}");
     }
     // Every sample is recorded, with the device's work during the sample and its deferred work.
@@ -89,7 +89,7 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
 }
 
 #[test]
-fn a_part_that_is_too_small_is_refused_with_the_size_that_would_do() {
+fn a_slice_that_is_too_small_is_refused_with_the_size_that_would_do() {
     needs!(root);
     needs!(program "mkfs.xfs");
     let scratch = scratch();

@@ -6,7 +6,7 @@ use crate::common::{expect_code, expect_no_traces, fsb, scratch, stdout, traces,
 
 /// ext4 logs ten thousand directories again and again; for btrfs, which has no journal, fsb counts commits.
 #[test]
-fn a_visit_goes_on_until_the_journal_was_written_and_its_later_part_counts() {
+fn a_trial_continues_until_the_journal_was_written_and_its_later_part_counts() {
     needs!(root);
     needs!(program "mkfs.btrfs");
     let before = traces();

@@ -23,12 +23,12 @@ fn redacted(text: &str) -> String {
 
 fn redacted_line(line: &str) -> String {
     if line.contains("Linux ") && line.contains(" · seed ") {
-        let mut parts: Vec<&str> =
-            line.split(" · ").map(|part| if part.starts_with("Linux ") { "Linux [kernel]" } else { part }).collect();
+        let mut slices: Vec<&str> =
+            line.split(" · ").map(|slice| if slice.starts_with("Linux ") { "Linux [kernel]" } else { slice }).collect();
         // A run that ends within a second does not print its time.
-        parts.pop_if(|last| !last.starts_with("seed "));
-        parts.push("[time]");
-        return format!("{}\n", parts.join(" · "));
+        slices.pop_if(|last| !last.starts_with("seed "));
+        slices.push("[time]");
+        return format!("{}\n", slices.join(" · "));
     }
     match line.split_once("(about ") {
         Some((before, _)) => format!("{before}(about [time])\n"),
@@ -155,7 +155,7 @@ fn a_known_slowdown_is_found_and_no_difference_is_not() {
 }
 
 #[test]
-fn each_block_visits_every_target_and_cell_once_in_its_own_order() {
+fn each_block_measures_every_target_and_cell_once_in_its_own_order() {
     let scratch = scratch();
     expect_code(&run(scratch.path(), "run", &["a=null", "b=null", "c=null", "--blocks", "4"]), 0);
     let record = record(&scratch.path().join("run"));
@@ -168,10 +168,10 @@ fn each_block_visits_every_target_and_cell_once_in_its_own_order() {
         assert_eq!(trial["order"], position);
         let block = trial["block"].as_u64().unwrap() as usize;
         assert_eq!(trial["phase"], if block == 0 { "warmup" } else { "measured" });
-        let visit = &record["order"][block];
+        let block_order = &record["order"][block];
         let place = position % (cells * 3);
-        assert_eq!(trial["workload"], visit["cells"][place / 3]);
-        assert_eq!(trial["target"], visit["targets"][place % 3]);
+        assert_eq!(trial["workload"], block_order["cells"][place / 3]);
+        assert_eq!(trial["target"], block_order["targets"][place % 3]);
     }
 }
 

@@ -171,7 +171,7 @@ fn option_table(options: &[DeclaredOption]) -> String {
 fn control_row(control: &dyn control::Control) -> String {
     let scope = match control.scope() {
         Scope::Run => "the run",
-        Scope::Visit => "a target",
+        Scope::Target => "a target",
     };
     let values = control.values().iter().map(|value| match &value.kind {
         Some(kind) => format!("`{}` ({}): {}", value.name, kind.values(), value.about),

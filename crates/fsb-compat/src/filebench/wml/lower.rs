@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use fsb_model::Bytes;
-use fsb_model::flow::{FileSet, Flow, Op, Pick, Quit, Spread, Step, Thread, Width};
+use fsb_model::flow::{FileSet, Flow, FlowStep, Op, Pick, Quit, Spread, Thread, Width};
 use fsb_model::nearest::{shortened, unknown};
 
 use super::parser::{At, Attribute, Command, FlowOp, Parsed, Thread as Threads, Written};
@@ -387,7 +387,7 @@ impl Lower<'_> {
     }
 
     /// Expands a flow operation into its steps: one, or those of a composite.
-    fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, Step)>) {
+    fn expand(&mut self, flowop: &FlowOp, scope: &Scope, depth: usize, steps: &mut Vec<(usize, FlowStep)>) {
         let Some((_, parameters, inner)) = self.composites.get(&flowop.kind).copied() else {
             if op(&flowop.kind).is_none() {
                 // It may be a composite whose definition was not understood.
@@ -483,14 +483,14 @@ fn op(kind: &str) -> Option<Op> {
 }
 
 /// Converts a flow operation to a step and notes its problems. Returns `None` if the operation is unknown.
-fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut Vec<Remark>) -> Option<Step> {
+fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut Vec<Remark>) -> Option<FlowStep> {
     let Some(op) = op(&flowop.kind) else {
         let known: Vec<&str> = KINDS.iter().map(|(name, _)| *name).collect();
         problems.push(Remark { line: flowop.line, message: unknown("flowop", &flowop.kind, known) });
         return None;
     };
     let mut given = Given::new(format!("flowop {}", flowop.kind), flowop.line, &flowop.attributes, scope, problems);
-    let mut step = Step::new(op);
+    let mut step = FlowStep::new(op);
     step.name = given.word("name");
     // filebench has two words for it.
     step.set = [given.word("filesetname"), given.word("filename")].into_iter().flatten().next();
@@ -522,7 +522,7 @@ fn step(flowop: &FlowOp, scope: &Scope, problems: &mut Vec<Remark>, notes: &mut 
 }
 
 /// Sets the size that `iosize` means in the operation.
-fn size(step: &mut Step, flowop: &FlowOp, given: &mut Given<'_>) {
+fn size(step: &mut FlowStep, flowop: &FlowOp, given: &mut Given<'_>) {
     let Some(size) = given.spread("iosize") else { return };
     let line = given.line();
     match step.op {

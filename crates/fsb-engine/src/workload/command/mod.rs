@@ -17,7 +17,7 @@ use program::{Ended, Pattern, PrintedMetric, Running, Script, Surroundings};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::parameter::ParameterDefault::{self, Absent};
 use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
@@ -138,13 +138,13 @@ impl Job for CommandJob {
 
     /// Returns the unit, one run of the command. Returns `None` for a cold cache, which needs a remount before each
     /// run, and with services, which are not started for each run.
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         if self.0.cache == CacheState::Cold || !self.0.services.is_empty() {
             return None;
         }
         let mut params = self.params();
         params.insert(PREPARE_INSIDE.to_owned(), true.into());
-        Some(Unit { params, own_files: false, only_warmed: false, operations: 1 })
+        Some(WorkUnit { params, own_files: false, only_warmed: false, operations: 1 })
     }
 
     /// The first repetition starts with a new directory, the inputs and `setup`. Later repetitions continue with the

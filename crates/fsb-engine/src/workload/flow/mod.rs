@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, scope};
 
 use entries::{LONGEST_PATH, PathBuffer, Set};
-use fsb_model::flow::{FileSet, Flow, MOST_FILES, MOST_THREADS, Op, Pick, Problem, Step, Thread};
+use fsb_model::flow::{FileSet, Flow, FlowStep, MOST_FILES, MOST_THREADS, Op, Pick, Problem, Thread};
 use fsb_model::metric::OPERATION_RATE;
 use fsb_model::units::show_bytes;
 use fsb_model::{Bytes, Durability, Params};
@@ -246,7 +246,7 @@ impl Job for FlowJob {
     }
 }
 
-fn steps(flow: &Flow) -> impl Iterator<Item = &Step> {
+fn steps(flow: &Flow) -> impl Iterator<Item = &FlowStep> {
     flow.threads.iter().flat_map(|thread| &thread.steps)
 }
 

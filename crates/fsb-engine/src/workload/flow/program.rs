@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::flow::{Flow, Op, Spread, Step, Thread};
+use fsb_model::flow::{Flow, FlowStep, Op, Spread, Thread};
 
 use super::entries;
 
@@ -199,7 +199,7 @@ fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
 }
 
 /// Returns the most bytes that a step moves in one call.
-fn largest(step: &Step) -> u64 {
+fn largest(step: &FlowStep) -> u64 {
     match step.op {
         Op::ReadWhole | Op::WriteWhole => step.record.map_or(RECORD, |record| record.0),
         _ => step.size.map_or(1, |size| entries::largest_size(&size)),

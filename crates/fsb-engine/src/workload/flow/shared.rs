@@ -50,7 +50,7 @@ impl FlowShared {
         let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
         let (programs, points) = program::compile(flow);
         let threads = flow.instances() as u32;
-        let finishes = |step: &fsb_model::flow::Step| {
+        let finishes = |step: &fsb_model::flow::FlowStep| {
             use fsb_model::flow::Op::{FinishOnBytes, FinishOnCount};
             matches!(step.op, FinishOnCount | FinishOnBytes) && step.target.is_none()
         };

@@ -14,7 +14,7 @@ use fsb_model::metric::LATENCY_P99;
 use fsb_model::units::parse_percent;
 use fsb_model::{Access, CacheState, Durability, Params};
 
-use super::job::{Job, Unit, Workload};
+use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
 use super::parameter::ParameterDefault::{self, Absent};
@@ -505,7 +505,7 @@ impl Job for RecordsJob {
         self.spec.backend
     }
 
-    fn unit(&self) -> Option<Unit> {
+    fn unit(&self) -> Option<WorkUnit> {
         // A rate that is kept for a twentieth of a second shows no stalls.
         if self.options.rate.is_some() {
             return None;

@@ -127,7 +127,7 @@ fn record(
         param("cache"),
         param("backend"),
         param("durability"),
-        trial.part.map(|part| part.to_string()).unwrap_or_default(),
+        trial.slice.map(|slice| slice.to_string()).unwrap_or_default(),
         target.map(|target| text(&mark::causes(&target.risks)).into_owned()).unwrap_or_default(),
     ]
 }

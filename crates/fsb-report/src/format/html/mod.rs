@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::iter;
 
 use askama::Template;
-use fsb_stats::Outcome;
+use fsb_stats::RankingOutcome;
 use serde::{Serialize, Serializer};
 
 use super::member::Format;
@@ -165,7 +165,7 @@ fn grouping(view: &View<'_>) -> Option<String> {
 
 fn line(view: &View<'_>, row: &Row<'_>, place: usize) -> TableRow {
     let cells = row.cells.iter().enumerate();
-    let cells = cells.map(|(column, cell)| TableCell::shown(cell, row.outcome == Outcome::Winner(column)));
+    let cells = cells.map(|(column, cell)| TableCell::shown(cell, row.outcome == RankingOutcome::Winner(column)));
     let link = view.has_row_sections.then(|| format!("#{}-{place}", view.words.row));
     TableRow { link, ..TableRow::new(&row.label, cells.collect()) }
 }

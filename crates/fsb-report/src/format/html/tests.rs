@@ -245,7 +245,7 @@ mod run {
             );
         }
         let tables = own(&html);
-        for cell in summary.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+        for cell in summary.cases.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
             let (row, estimate) = (cell.0, cell.1.estimate.as_ref().unwrap());
             assert!(tables.contains(&format!("<span class=\"main\">{}</span>", row.unit.show(estimate.value))));
         }
@@ -426,7 +426,7 @@ mod run {
         for word in ["faster", "slower", "fastest", "equivalent", "the others are compared", "Against reiserfs"] {
             assert!(!text.contains(word), "{word}");
         }
-        for (row, cell) in summary.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
+        for (row, cell) in summary.cases.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell))) {
             let value = row.unit.show(cell.estimate.as_ref().unwrap().value);
             assert!(html.contains(&format!("<span class=\"main\">{value}</span>")), "{value}");
         }

@@ -354,7 +354,7 @@ pub fn tails(report: &Report<'_>, width: usize) -> String {
     let Report::Run { summary, .. } = report else { return String::new() };
     let mut lines = vec![String::new()];
     let timed = |row: &&Workload| row.cells.iter().any(|cell| cell.beside(LONGEST).is_some());
-    let rows: Vec<&Workload> = summary.rows.iter().filter(timed).collect();
+    let rows: Vec<&Workload> = summary.cases.iter().filter(timed).collect();
     if rows.is_empty() {
         return "\nNo trial recorded the latencies of its operations.\n".to_owned();
     }

@@ -16,10 +16,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::{ArgAction, Args};
-use fsb_compat::iozone::options::Unit;
+use fsb_compat::iozone::options::OutputUnit;
 use fsb_compat::iozone::print::{self, Child, Facts, Report, ThroughputTest};
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
-use fsb_compat::iozone::{self, Options, Request, Sheet, table_sheet, throughput_sheet};
+use fsb_compat::iozone::{self, CommandLine, Options, Sheet, table_sheet, throughput_sheet};
 use fsb_engine::classic::{self, Corruption, Existing, GroupResult, Phase, PhaseError, PhaseResult, Rest};
 use fsb_model::units::show_duration;
 
@@ -71,10 +71,10 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     match iozone::parse(arguments.options.iter().cloned(), command)
         .map_err(|error| exit::failure(&code::INVALID_IOZONE, error.to_string()))?
     {
-        Request::List => results::print(&print::list()).map(|()| exit::DONE),
-        Request::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
-        Request::Help => help(),
-        Request::Run(options) => {
+        CommandLine::List => results::print(&print::list()).map(|()| exit::DONE),
+        CommandLine::Version => results::print(&print::version(&program)).map(|()| exit::DONE),
+        CommandLine::Help => help(),
+        CommandLine::Run(options) => {
             let rights = check::check(&options)?;
             run(&options, &program, rights)
         }
@@ -477,8 +477,8 @@ fn add_pass(sums: &mut [Option<PhaseResult>], result: GroupResult) -> u64 {
 fn child(options: &Options, sizes: MatrixRow, sum: &PhaseResult) -> Child {
     let seconds = |nanoseconds: u64| nanoseconds as f64 * 1e-9;
     let amount = |records: u64| match options.unit {
-        Unit::Operations => records as f64,
-        Unit::Kilobytes | Unit::Microseconds => (records * sizes.record) as f64,
+        OutputUnit::Operations => records as f64,
+        OutputUnit::Kilobytes | OutputUnit::Microseconds => (records * sizes.record) as f64,
     };
     let passes = sizes.file / sizes.record;
     Child {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fsb_compat::iozone::Options;
-use fsb_compat::iozone::options::{self, Unit};
+use fsb_compat::iozone::options::{self, OutputUnit};
 use fsb_compat::iozone::sequence::{self, MatrixRow};
 use fsb_engine::EngineError;
 use fsb_engine::classic::{
@@ -175,12 +175,12 @@ fn check(check: options::Check) -> Check {
 }
 
 /// The number that a table shows, rounded down as IOzone does.
-pub fn value(unit: Unit, nanoseconds: u64, records: u64, record_size: u64) -> u64 {
+pub fn value(unit: OutputUnit, nanoseconds: u64, records: u64, record_size: u64) -> u64 {
     let seconds = nanoseconds as f64 * 1e-9;
     match unit {
-        Unit::Kilobytes => ((records * record_size) as f64 / seconds) as u64 >> 10,
-        Unit::Operations => (records as f64 / seconds) as u64,
-        Unit::Microseconds => (1e6 * seconds / records as f64) as u64,
+        OutputUnit::Kilobytes => ((records * record_size) as f64 / seconds) as u64 >> 10,
+        OutputUnit::Operations => (records as f64 / seconds) as u64,
+        OutputUnit::Microseconds => (1e6 * seconds / records as f64) as u64,
     }
 }
 
@@ -197,9 +197,9 @@ mod tests {
     #[test]
     fn numbers_are_rounded_down_twice_as_iozone_does() {
         // 64 kB in 3 µs: 21,845,333,333 bytes a second, 21,333,333 kB.
-        assert_eq!(value(Unit::Kilobytes, 3000, 1, 65_536), 21_333_333);
-        assert_eq!(value(Unit::Operations, 3000, 16, 4096), 5_333_333);
-        assert_eq!(value(Unit::Microseconds, 47_999, 16, 4096), 2);
+        assert_eq!(value(OutputUnit::Kilobytes, 3000, 1, 65_536), 21_333_333);
+        assert_eq!(value(OutputUnit::Operations, 3000, 16, 4096), 5_333_333);
+        assert_eq!(value(OutputUnit::Microseconds, 47_999, 16, 4096), 2);
     }
 
     #[test]

@@ -93,10 +93,11 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
     }
     assert_eq!(made.len(), 2 * 2 * 8, "warm-up and a block, two cells");
     // A guest runs as long as its kernel is needed; a target that cannot be made needs none.
-    let mut visits: Vec<_> = made.iter().filter(|trial| trial["outcome"] == "ok").map(|t| text(t, "kernel")).collect();
-    visits.dedup();
+    let mut kernels_of_trials: Vec<_> =
+        made.iter().filter(|trial| trial["outcome"] == "ok").map(|t| text(t, "kernel")).collect();
+    kernels_of_trials.dedup();
     let said = messages(&output);
     let boots: Vec<_> = said.iter().filter_map(|line| line["fields"]["activity"]["kernel"].as_str()).collect();
-    assert_eq!(boots, visits);
+    assert_eq!(boots, kernels_of_trials);
     expect_no_traces(&before);
 }

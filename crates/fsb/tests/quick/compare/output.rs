@@ -224,7 +224,7 @@ fn runs_of_other_sizes_are_compared_where_their_units_are_the_same() {
 
 /// A sample in rounds and a sequential trial measure different quantities, and the comparison warns of that.
 #[test]
-fn rounds_beside_visits_are_told() {
+fn rounds_beside_sequential_trials_are_reported() {
     let scratch = scratch();
     crate::common::fast_plan(scratch.path());
     for (name, way) in [("rounds", "--quiet"), ("visits", "--one-at-a-time")] {

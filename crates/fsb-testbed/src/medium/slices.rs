@@ -19,21 +19,21 @@ pub struct Slice {
 }
 
 /// Returns the bytes of each of `parts` equal slices of a medium of `size` bytes. A single slice is the whole medium.
-pub fn part_bytes(size: u64, parts: u32) -> u64 {
-    if parts <= 1 { size } else { size.saturating_sub(spare_bytes(size)) / u64::from(parts) / GRAIN * GRAIN }
+pub fn slice_bytes(size: u64, slices: u32) -> u64 {
+    if slices <= 1 { size } else { size.saturating_sub(spare_bytes(size)) / u64::from(slices) / GRAIN * GRAIN }
 }
 
 /// Returns the least size of a medium whose `parts` slices each have at least `part` bytes.
-pub fn size_for(part: u64, parts: u32) -> u64 {
-    if parts <= 1 {
-        return part;
+pub fn size_for(slice: u64, slices: u32) -> u64 {
+    if slices <= 1 {
+        return slice;
     }
-    let all = (part.div_ceil(GRAIN)).saturating_mul(GRAIN).saturating_mul(parts.into());
+    let all = (slice.div_ceil(GRAIN)).saturating_mul(GRAIN).saturating_mul(slices.into());
     // The spare slice has its least size, its share, or its greatest size.
     let sizes = [all.saturating_add(SPARE.0), (all / 31).saturating_mul(32), all.saturating_add(SPARE.1)];
     let whole = sizes.map(|size| size / GRAIN * GRAIN);
     let near = whole.into_iter().flat_map(|size| (0..3).map(move |more| size.saturating_add(more * GRAIN)));
-    near.filter(|size| part_bytes(*size, parts) >= part).min().unwrap_or(u64::MAX)
+    near.filter(|size| slice_bytes(*size, slices) >= slice).min().unwrap_or(u64::MAX)
 }
 
 fn spare_bytes(size: u64) -> u64 {
@@ -44,12 +44,12 @@ fn spare_bytes(size: u64) -> u64 {
 ///
 /// The spare slice comes first, so that no file system begins where one of the whole medium would. Otherwise a program
 /// that inspects the whole medium would detect that file system.
-pub(crate) fn layout(size: u64, parts: u32) -> Vec<Slice> {
-    if parts <= 1 {
+pub(crate) fn layout(size: u64, slices: u32) -> Vec<Slice> {
+    if slices <= 1 {
         return Vec::new();
     }
-    let bytes = part_bytes(size, parts);
-    (0..u64::from(parts)).map(|number| Slice { start: spare_bytes(size) + number * bytes, bytes }).collect()
+    let bytes = slice_bytes(size, slices);
+    (0..u64::from(slices)).map(|number| Slice { start: spare_bytes(size) + number * bytes, bytes }).collect()
 }
 
 #[cfg(test)]
@@ -57,35 +57,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_equal_aligned_and_within_the_medium() {
-        assert_eq!((part_bytes(12345, 1), part_bytes(12345, 0)), (12345, 12345));
-        assert_eq!(part_bytes(2 << 30, 3), 661 << 20);
-        assert_eq!(part_bytes(4 << 20, 2), 0);
+    fn slices_are_equal_aligned_and_within_the_medium() {
+        assert_eq!((slice_bytes(12345, 1), slice_bytes(12345, 0)), (12345, 12345));
+        assert_eq!(slice_bytes(2 << 30, 3), 661 << 20);
+        assert_eq!(slice_bytes(4 << 20, 2), 0);
         assert!(layout(1 << 30, 1).is_empty());
         for size in [100 << 20, (600 << 20) + 4096, 1_288_490_188, 2 << 30, 500 << 30] {
-            for parts in 2..=8 {
-                let layout = layout(size, parts);
-                assert_eq!(layout.len(), parts as usize);
+            for slices in 2..=8 {
+                let layout = layout(size, slices);
+                assert_eq!(layout.len(), slices as usize);
                 let spare = layout[0].start;
                 assert!((16 << 20..=64 << 20).contains(&spare) && spare.is_multiple_of(GRAIN), "{spare}");
                 for pair in layout.windows(2) {
                     assert_eq!(pair[0].start + pair[0].bytes, pair[1].start);
                     assert_eq!(pair[0].bytes, pair[1].bytes);
                 }
-                let last = layout[parts as usize - 1];
+                let last = layout[slices as usize - 1];
                 let rest = size - last.start - last.bytes;
-                assert!(last.bytes.is_multiple_of(GRAIN) && rest < u64::from(parts) * GRAIN + GRAIN, "{size}/{parts}");
+                assert!(
+                    last.bytes.is_multiple_of(GRAIN) && rest < u64::from(slices) * GRAIN + GRAIN,
+                    "{size}/{slices}"
+                );
             }
         }
     }
 
     #[test]
     fn the_size_that_would_do_is_the_least() {
-        for part in [1 << 20, (16 << 20) + 1, 150 << 20, 300 << 20, 5 << 30] {
-            for parts in 1..=8 {
-                let size = size_for(part, parts);
-                assert!(part_bytes(size, parts) >= part, "{part} in {parts}: {size}");
-                assert!(part_bytes(size - 1, parts) < part, "{part} in {parts}: {size} is not the least");
+        for slice in [1 << 20, (16 << 20) + 1, 150 << 20, 300 << 20, 5 << 30] {
+            for slices in 1..=8 {
+                let size = size_for(slice, slices);
+                assert!(slice_bytes(size, slices) >= slice, "{slice} in {slices}: {size}");
+                assert!(slice_bytes(size - 1, slices) < slice, "{slice} in {slices}: {size} is not the least");
             }
         }
         assert_eq!(size_for(u64::MAX, 2), u64::MAX);

@@ -1,4 +1,4 @@
-//! The rows of a run: one per workload.
+//! The cases of a run: one per workload.
 
 use std::collections::HashMap;
 
@@ -6,8 +6,8 @@ use fsb_model::run::TargetRecord;
 use fsb_model::trial::squared_error_of_mean;
 use fsb_model::{Better, Metric, Outcome, Repetition, RunRecord, Target, Trial, Unit};
 use fsb_stats::{
-    BlockValue, Correlation, Description, Estimate, FEWEST_JUDGED, LEVEL, Outcome as RowOutcome, Pair, Ranking,
-    RoundLogs, RowState, Weighted, describe, hold_over_page, scatter, t_interval,
+    BlockValue, CaseState, Correlation, Description, Estimate, FEWEST_JUDGED, LEVEL, Pair, Ranking, RankingOutcome,
+    RoundLogs, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
 use super::joined_timeline::JoinedTimeline;
@@ -16,48 +16,48 @@ use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, T
 use super::{costs, latency, risks, roles, samples, withheld};
 use crate::mark;
 
-/// Returns one row per cell of the plan, then one for every label that only the trials have, and the correlation of
+/// Returns one case per cell of the plan, then one for every label that only the trials have, and the correlation of
 /// neighbouring blocks.
-pub(super) fn rows(record: &RunRecord, trials: &[ReportTrial]) -> (Vec<Workload>, Option<Correlation>) {
-    let cases = cases(record, trials);
-    let mut rows: Vec<Workload> = cases.iter().map(|case| row(record, case)).collect();
+pub(super) fn cases(record: &RunRecord, trials: &[ReportTrial]) -> (Vec<Workload>, Option<Correlation>) {
+    let sorted = sort_into_cases(record, trials);
+    let mut cases: Vec<Workload> = sorted.iter().map(|trials| summarize(record, trials)).collect();
     let barred = risks::barred(record);
-    rows.iter_mut().for_each(|row| row.ranking.bar(barred.iter().copied()));
-    let correlation = hold_over_page(rows.iter_mut().map(|row| &mut row.ranking));
+    cases.iter_mut().for_each(|case| case.ranking.bar(barred.iter().copied()));
+    let correlation = hold_over_page(cases.iter_mut().map(|case| &mut case.ranking));
     let of_run = withheld::of_run(record, trials);
     // A target alone is not judged.
-    for (row, case) in rows.iter_mut().zip(&cases).filter(|_| record.plan.targets.len() > 1) {
-        let found = of_run.clone().or_else(|| withheld::of_case(record, case.label, &case.trials));
-        row.withheld = found.filter(|_| row.ranking.outcome != RowOutcome::Nothing);
-        if row.withheld.is_some() {
-            row.ranking.withhold();
+    for (case, trials) in cases.iter_mut().zip(&sorted).filter(|_| record.plan.targets.len() > 1) {
+        let found = of_run.clone().or_else(|| withheld::of_case(record, trials.label, &trials.trials));
+        case.withheld = found.filter(|_| case.ranking.outcome != RankingOutcome::Nothing);
+        if case.withheld.is_some() {
+            case.ranking.withhold();
         }
     }
-    costs::compare(&mut rows, record);
-    for row in &mut rows {
-        for (index, cell) in row.cells.iter_mut().enumerate() {
-            cell.against = (index > 0).then(|| row.ranking.comparison(0, index)).flatten();
+    costs::compare(&mut cases, record);
+    for case in &mut cases {
+        for (index, cell) in case.cells.iter_mut().enumerate() {
+            cell.against = (index > 0).then(|| case.ranking.comparison(0, index)).flatten();
             let verdict = cell.against.as_ref().map(|against| against.verdict);
-            let letters = row.ranking.letters[index].as_deref();
-            cell.mark = mark::of_value(&row.ranking.outcome, index, letters, verdict);
+            let letters = case.ranking.letters[index].as_deref();
+            cell.mark = mark::of_value(&case.ranking.outcome, index, letters, verdict);
         }
-        row.resolution = row.ranking.resolution();
+        case.resolution = case.ranking.resolution();
     }
-    (rows, correlation)
+    (cases, correlation)
 }
 
 /// One case with its trials that count.
-struct Case<'a> {
+struct CaseTrials<'a> {
     label: &'a str,
     trials: Vec<&'a ReportTrial>,
 }
 
 /// Sorts the trials that count into cases: those of the plan in its order, then those that only the trials know. Each
 /// trial is visited once, for a run may have hundreds of thousands.
-fn cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<Case<'a>> {
-    let case = |label| Case { label, trials: Vec::new() };
+fn sort_into_cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<CaseTrials<'a>> {
+    let case = |label| CaseTrials { label, trials: Vec::new() };
     let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut cases: Vec<Case<'_>> = Vec::new();
+    let mut cases: Vec<CaseTrials<'_>> = Vec::new();
     for label in record.cells.iter().map(|cell| cell.label.as_str()) {
         places.entry(label).or_insert(cases.len());
         cases.push(case(label));
@@ -72,43 +72,43 @@ fn cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<Case<'a>> 
     cases
 }
 
-/// The state of a row while its run continues.
+/// The state of a case while its run continues.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RowNow {
+pub struct CaseNow {
     /// Its label.
     pub workload: String,
     /// Whether it needs more blocks.
-    pub state: RowState,
+    pub state: CaseState,
 }
 
-/// Returns the state of every row after the trials so far. A run calls this at each interim analysis.
-pub fn row_states(record: &RunRecord, trials: &[Trial]) -> Vec<RowNow> {
+/// Returns the state of every case after the trials so far. A run calls this at each interim analysis.
+pub fn case_states(record: &RunRecord, trials: &[Trial]) -> Vec<CaseNow> {
     let trials = &*ReportTrial::all(trials);
     let precision = match record.plan.repetition {
         Repetition::Precision { half_width, .. } => Some(half_width),
         _ => None,
     };
-    let row = |case: &Case<'_>| {
+    let ranked = |case: &CaseTrials<'_>| {
         let (primary, cells) = cells(record, case);
         rank(record, &cells.into_iter().map(|(cell, _)| cell).collect::<Vec<_>>(), primary.better)
     };
-    let cases = cases(record, trials);
-    let mut rankings: Vec<Ranking> = cases.iter().map(row).collect();
+    let sorted = sort_into_cases(record, trials);
+    let mut rankings: Vec<Ranking> = sorted.iter().map(ranked).collect();
     let page = rankings.iter().map(|ranking| ranking.pairs.len()).sum();
     hold_over_page(&mut rankings);
-    let nothing = RowState { decided: false, half_width: None, enough: false };
-    let now = |(case, ranking): (&Case<'_>, &Ranking)| {
+    let nothing = CaseState { decided: false, half_width: None, enough: false };
+    let now = |(case, ranking): (&CaseTrials<'_>, &Ranking)| {
         let state = ranking.state(precision, page).unwrap_or(nothing);
-        // A row that would be withheld is not decided.
+        // A case that would be withheld is not decided.
         let spoilt = withheld::is_spoilt(record, case.label, &case.trials);
-        let state = RowState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
-        RowNow { workload: case.label.to_owned(), state }
+        let state = CaseState { decided: state.decided && !spoilt, enough: state.enough && !spoilt, ..state };
+        CaseNow { workload: case.label.to_owned(), state }
     };
-    cases.iter().zip(&rankings).map(now).collect()
+    sorted.iter().zip(&rankings).map(now).collect()
 }
 
-/// Returns the metric that a row is compared by, and its cells with their rounds, one per target.
-fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
+/// Returns the metric that a case is compared by, and its cells with their rounds, one per target.
+fn cells(record: &RunRecord, case: &CaseTrials<'_>) -> (Metric, Vec<(Measured, Vec<RoundLogs>)>) {
     let primary = case.trials.iter().find_map(|trial| trial.primary()).map_or_else(nothing_measured, Metric::from);
     let mut by_target: HashMap<&str, Vec<&ReportTrial>> = HashMap::new();
     for trial in &case.trials {
@@ -123,7 +123,7 @@ fn cells(record: &RunRecord, case: &Case<'_>) -> (Metric, Vec<(Measured, Vec<Rou
     (primary, cells)
 }
 
-fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
+fn summarize(record: &RunRecord, case: &CaseTrials<'_>) -> Workload {
     let (primary, cells) = cells(record, case);
     let (mut cells, rounds): (Vec<Measured>, Vec<Vec<RoundLogs>>) = cells.into_iter().unzip();
     let ranking = rank(record, &cells, primary.better);
@@ -150,7 +150,7 @@ fn row(record: &RunRecord, case: &Case<'_>) -> Workload {
     }
 }
 
-/// Returns the metric of a row without any value, of which the report shows only the absence.
+/// Returns the metric of a case without any value, of which the report shows only the absence.
 fn nothing_measured() -> Metric {
     Metric { name: String::new(), value: 0.0, unit: Unit::Count, better: Better::Higher }
 }
@@ -163,15 +163,15 @@ fn samples(record: &RunRecord, cells: &[&Measured]) -> Vec<Vec<BlockValue>> {
 
 fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
     let samples = samples(record, &cells.iter().collect::<Vec<_>>());
-    // Cells hold only values that are finite and above zero, so the error cannot occur. If it does, the row is not
+    // Cells hold only values that are finite and above zero, so the error cannot occur. If it does, the case is not
     // ranked.
     Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta)
-        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RowOutcome::Nothing))
+        .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RankingOutcome::Nothing))
 }
 
 /// Compares each target that may win with the baseline, over all workloads at which both have values.
 pub(super) fn overall(
-    rows: &[Workload],
+    cases: &[Workload],
     targets: &[TargetSummary],
     correlation: Option<Correlation>,
     theta: f64,
@@ -181,16 +181,16 @@ pub(super) fn overall(
         if !counts(0) || !counts(candidate) {
             return None;
         }
-        let has_both = |row: &&Workload| row.ranking.comparison(0, candidate).is_some();
-        let rows = rows.iter().filter(|row| row.withheld.is_none()).filter(has_both);
-        let workloads: Vec<Weighted<'_>> = rows.map(|row| Weighted { weight: 1.0, ranking: &row.ranking }).collect();
+        let has_both = |case: &&Workload| case.ranking.comparison(0, candidate).is_some();
+        let cases = cases.iter().filter(|case| case.withheld.is_none()).filter(has_both);
+        let workloads: Vec<Weighted<'_>> = cases.map(|case| Weighted { weight: 1.0, ranking: &case.ranking }).collect();
         let comparison = fsb_stats::overall(&workloads, 0, candidate, correlation, theta).ok().flatten()?;
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
     (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
 }
 
-/// Assembles a cell from its measured trials. `primary` names the row's metric; `target` says why the target as a
+/// Assembles a cell from its measured trials. `primary` names the case's metric; `target` says why the target as a
 /// whole could not be measured.
 pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&TargetRecord>) -> Measured {
     let trials = last_attempts(trials);
@@ -207,7 +207,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
                     order: trial.order,
                     value,
                     outlier: false,
-                    part: trial.part,
+                    slice: trial.slice,
                     within: squared_error_of_mean(&times),
                     timed_ns: times.iter().sum(),
                 });
@@ -268,7 +268,7 @@ fn other_metrics(good: &[&ReportTrial], primary: &Metric) -> Vec<Secondary> {
 fn describe_metric(good: &[&ReportTrial], metric: &MetricKind) -> Option<Secondary> {
     let point = |trial: &&ReportTrial| {
         let value = trial.metric(&metric.name)?;
-        Some(BlockValue { part: trial.part, ..BlockValue::new(trial.block, value) })
+        Some(BlockValue { slice: trial.slice, ..BlockValue::new(trial.block, value) })
     };
     let points: Vec<BlockValue> = good.iter().filter_map(point).collect();
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
