@@ -43,6 +43,7 @@ notices! {
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
     NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
     ACTIVITY = "note/activity", "activity", "Work before the measurement that may last: its kind, and the kernel of a guest.";
+    COPYING = "note/copying", "host, bytes", "fsb is copied to a host of --on.";
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";

@@ -8,7 +8,7 @@ use anyhow::Context;
 
 use super::ssh::quote;
 use crate::code;
-use crate::exit;
+use crate::exit::{self, Failure};
 use crate::result_owner::{self, result_owner};
 
 /// A place for copies of run directories.
@@ -55,7 +55,10 @@ impl Place {
         };
         copied.map_err(|error| {
             let message = format!("the results are in {} and were not copied: {error:#}", run.display());
-            exit::advised(&code::RESULTS_NOT_COPIED, message, "copy the directory yourself")
+            let fields = fsb_model::code::fields([("path", run.display().to_string().into())]);
+            let help = "copy the directory yourself";
+            let text = format!("{message}; {help}");
+            Failure { fields, help: Some(help.to_owned()), ..Failure::new(&code::RESULTS_NOT_COPIED, text) }.into()
         })
     }
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// The first line that the host reads. After it, each line break shows that the connection lives.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Request {
+pub struct RemoteRequest {
     /// The run to make.
     pub job: Job,
     /// Devices that the user permits to overwrite.

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use fsb_codes::notice;
 use fsb_model::units::show_bytes;
 use fsb_model::{RunRecord, Trial, shell};
 use fsb_runner::event::{Event, Observer};
@@ -28,12 +29,12 @@ use fsb_runner::schedule::BUDGET;
 use fsb_store::{Claim, Contents, RunDirectory};
 use fsb_testbed::privilege::NEEDS_ROOT;
 
-use self::line::{Job, Line, Request};
+use self::line::{Job, Line, RemoteRequest};
 use self::ssh::{Connection, Heard, Session, about, quote};
 use crate::code;
 use crate::coordinator::{self, Turn};
 use crate::exit::{self, Failure, Second, Signals};
-use crate::message::{Level, Message, say};
+use crate::message::{Level, Message, notify, say};
 use crate::progress::{Progress, Verbosity};
 use crate::result_owner::{holder, result_owner};
 use crate::results::Output;
@@ -137,7 +138,7 @@ fn make(
     let names = &run.hosts.names;
     let Verbosity { quiet, verbose } = run.verbosity;
     let concurrent = run.turn == Turn::Concurrent;
-    let request = Request { job, wipe: wipe.to_vec(), concurrent, quiet, verbose };
+    let request = RemoteRequest { job, wipe: wipe.to_vec(), concurrent, quiet, verbose };
     if names.len() > 1 && run.output.file.is_some() {
         let message = "-o and several hosts exclude each other: each run directory has its report";
         return Err(exit::failure(&code::CONFLICT, message));
@@ -243,7 +244,7 @@ struct Receiving<'a> {
 
 impl Receiving<'_> {
     /// Copies the program, starts it, and sends it the request.
-    fn start(&mut self, program: Program, request: &Request) -> anyhow::Result<()> {
+    fn start(&mut self, program: Program, request: &RemoteRequest) -> anyhow::Result<()> {
         /// Between two chunks a signal can end the copy.
         const CHUNK: usize = 256 << 10;
         let bytes = match program {
@@ -254,7 +255,8 @@ impl Receiving<'_> {
         if program == Program::Copy {
             self.expect("fsb-ready")?;
             if !self.run.verbosity.quiet {
-                say(&format!("{}: copying fsb ({})", self.host, show_bytes(bytes.len() as f64)));
+                let text = format!("{}: copying fsb ({})", self.host, show_bytes(bytes.len() as f64));
+                notify(&notice::COPYING, [("host", self.host.into()), ("bytes", bytes.len().into())], &text);
             }
         }
         for chunk in bytes.chunks(CHUNK) {
@@ -278,7 +280,7 @@ impl Receiving<'_> {
             }
             match self.session.hear(POLL) {
                 Ok(Some(Heard::Line(line))) => match line.strip_prefix("fsb-refused ") {
-                    Some(why) => return Err(about(&code::UNFIT_HOST, self.host, why.trim(), advice_on(why))),
+                    Some(why) => return Err(refused(self.host, why)),
                     None if line.starts_with(word) => return Ok(()),
                     None => {}
                 },
@@ -361,7 +363,7 @@ impl Receiving<'_> {
                 }
                 self.trials.push(trial);
             }
-            Line::Row { block, workload, rounds } => self.show(&Event::Row { block, workload: &workload, rounds }),
+            Line::Row { block, workload, rounds } => self.show(&Event::Case { block, workload: &workload, rounds }),
             Line::Begin { target, workload } => self.show(&Event::Trial { target: &target, workload: &workload }),
         }
         Ok(())
@@ -466,8 +468,7 @@ impl Receiving<'_> {
         while let Ok(Some(heard)) = self.session.hear(POLL) {
             match heard {
                 Heard::Line(line) if line.starts_with("fsb-refused ") => {
-                    let why = line.trim_start_matches("fsb-refused ").trim();
-                    return about(&code::UNFIT_HOST, self.host, why, advice_on(why));
+                    return refused(self.host, line.trim_start_matches("fsb-refused "));
                 }
                 Heard::Message(line) => self.keep(line),
                 Heard::Line(_) => {}
@@ -489,13 +490,13 @@ impl Receiving<'_> {
     }
 }
 
-/// Returns the remedy for the reason why a host cannot store or run the program.
-fn advice_on(why: &str) -> &'static str {
-    if why.contains("No space left") || why.contains("quota") {
-        "make room there, or set TMPDIR there to another directory"
-    } else if why.contains("not found") {
-        "copy a static fsb (make dist), which needs no library of the host"
-    } else {
-        "set TMPDIR there to a directory in which the user may run programs"
-    }
+/// Returns the error of a host that cannot store or run the program, from the kind of the reason and its text.
+fn refused(host: &str, line: &str) -> anyhow::Error {
+    let (kind, why) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let help = match kind {
+        "space" => "make room there, or set TMPDIR there to another directory",
+        "library" => "copy a static fsb (make dist), which needs no library of the host",
+        _ => "set TMPDIR there to a directory in which the user may run programs",
+    };
+    about(&code::UNFIT_HOST, host, why, help)
 }

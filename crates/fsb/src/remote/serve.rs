@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-use super::line::{Job, Line, Request};
+use super::line::{Job, Line, RemoteRequest};
 use crate::coordinator::{Begun, Turn};
 use crate::progress::{Progress, Verbosity};
 use crate::{code, coordinator, exit, message};
@@ -63,7 +63,7 @@ pub fn run() -> anyhow::Result<u8> {
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
     let mut request = Vec::new();
     io::stdin().read_to_end(&mut request)?;
-    let request: Request = serde_json::from_slice(&request)
+    let request: RemoteRequest = serde_json::from_slice(&request)
         .map_err(|error| exit::failure(&code::FAILED_HOST, format!("the request cannot be read: {error}")))?;
     let begun = match request.job {
         Job::Begin { plan, identity, verify } => {
@@ -160,7 +160,7 @@ struct Reporter(Progress);
 impl Observer for Reporter {
     fn event(&mut self, event: &Event<'_>) {
         let line = match event {
-            Event::Row { block, workload, rounds } => {
+            Event::Case { block, workload, rounds } => {
                 Line::Row { block: *block, workload: Cow::Borrowed(workload), rounds: *rounds }
             }
             Event::Trial { target, workload } => {
