@@ -408,7 +408,7 @@ struct ShowArguments {
     /// Also print the value of each run
     #[arg(long)]
     points: bool,
-    /// Format of the output
+    /// Format of the output: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     format: DocumentFormat,
     #[command(flatten)]
@@ -545,7 +545,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = CHANGES_EXAMPLES)]
 struct ChangesArguments {
-    /// Format of the output
+    /// Format of the output: text or json
     #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
     format: DocumentFormat,
     #[command(flatten)]
