@@ -12,6 +12,7 @@ use fsb_stats::Verdict;
 
 use crate::chart::look::{Chart, hue, shape};
 use crate::judged::Judged;
+use crate::report::DataFile;
 use crate::show::{Change, Paragraph, minus};
 use crate::view::CellView;
 
@@ -74,6 +75,8 @@ pub(crate) enum Block {
         class: &'static str,
         items: Vec<String>,
     },
+    /// Files with data.
+    Files(Vec<DataFile>),
     /// Findings, each with whether the candidate is faster.
     Findings(Vec<(bool, String)>),
     /// Warnings: shown, and folded.
@@ -115,6 +118,12 @@ impl Blocks<'_> {
 
     fn style(&self, column: &usize) -> usize {
         hue(*column)
+    }
+
+    /// Returns the path of a file as a URL: every byte that could end a path segment's text is escaped.
+    fn url(&self, path: &str) -> String {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+        path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
     }
 
     fn nested<'b>(&self, blocks: &'b [Block]) -> Blocks<'b> {

@@ -28,7 +28,18 @@ pub enum Report<'a> {
         document: Cow<'a, Document>,
         /// The operation, or the workload, that is shown size by size; absent for the overview of all.
         detail: Option<&'a str>,
+        /// Files with the data of the comparison, which a page links to.
+        files: &'a [DataFile],
     },
+}
+
+/// A file with data of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFile {
+    /// The operation or workload whose values it holds, or a description of its content.
+    pub content: String,
+    /// Its path, relative to the directory of the page.
+    pub path: String,
 }
 
 impl<'a> Report<'a> {
@@ -44,7 +55,16 @@ impl<'a> Report<'a> {
 
     /// Returns the report of a comparison, or of one operation in detail if `detail` names one.
     pub fn of_comparison(document: &'a Document, detail: Option<&'a str>) -> Report<'a> {
-        Report::Comparison { document: Cow::Borrowed(document), detail }
+        Report::Comparison { document: Cow::Borrowed(document), detail, files: &[] }
+    }
+
+    /// Names the files with the data of a comparison. A run has none.
+    #[must_use]
+    pub fn with_files(mut self, data: &'a [DataFile]) -> Report<'a> {
+        if let Report::Comparison { files, .. } = &mut self {
+            *files = data;
+        }
+        self
     }
 
     /// Returns the report for people, with the kernel names that tables show.
@@ -54,9 +74,9 @@ impl<'a> Report<'a> {
                 let (summary, releases) = run::view::shortened(summary);
                 (Report::Run { summary, trials: Cow::Borrowed(trials) }, releases)
             }
-            Report::Comparison { document, detail } => {
+            Report::Comparison { document, detail, files } => {
                 let (document, releases) = compare::shortened(document);
-                (Report::Comparison { document, detail: *detail }, releases)
+                (Report::Comparison { document, detail: *detail, files }, releases)
             }
         };
         Readable { report, releases }
@@ -74,7 +94,7 @@ impl Readable<'_> {
     pub(crate) fn view(&self) -> View<'_> {
         let mut view = match &self.report {
             Report::Run { summary, .. } => run::view::from_summary(summary),
-            Report::Comparison { document, detail } => compare::view(Selection { document, detail: *detail }),
+            Report::Comparison { document, detail, .. } => compare::view(Selection { document, detail: *detail }),
         };
         self.releases.explain(&mut view.facts);
         view
@@ -92,8 +112,9 @@ impl Readable<'_> {
     pub(crate) fn sections<'a>(&'a self, view: &'a View<'a>) -> Box<dyn Iterator<Item = Section> + 'a> {
         match &self.report {
             Report::Run { summary, .. } => Box::new(run::sections::list(summary, view)),
-            Report::Comparison { document, detail } => {
-                Box::new(compare::sections::list(Selection { document, detail: *detail }, view).into_iter())
+            Report::Comparison { document, detail, files } => {
+                let sections = compare::sections::list(Selection { document, detail: *detail }, view);
+                Box::new(sections.into_iter().chain(compare::sections::data(files)))
             }
         }
     }

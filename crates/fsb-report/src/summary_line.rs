@@ -143,7 +143,7 @@ impl SummaryLine<'_> {
 pub(crate) fn lines<'a>(report: &'a Report<'_>) -> Vec<SummaryLine<'a>> {
     match report {
         Report::Run { summary, .. } => of_run(summary),
-        Report::Comparison { document, detail } => of_comparison(Selection { document, detail: *detail }),
+        Report::Comparison { document, detail, .. } => of_comparison(Selection { document, detail: *detail }),
     }
 }
 

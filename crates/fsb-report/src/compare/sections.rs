@@ -10,6 +10,7 @@ use super::operation::{OperationRow, Scale, Selection, SetStatistics, is_about, 
 use super::{cell, is_judged, line};
 use crate::chart;
 use crate::page::{Block, FigureGroup, FigureLine, Figures, Opening, Section, Table, TableCell, TableRow};
+use crate::report::DataFile;
 use crate::run::latency::quantile_name;
 use crate::show::{capital, counted};
 use crate::view::{Row, View};
@@ -28,6 +29,11 @@ pub(crate) fn list(selection: Selection<'_>, view: &View<'_>) -> Vec<Section> {
     sections.extend(surfaces(view));
     sections.push(Section::new("sets", "Sets", vec![Block::table("sets", sets_table(&selection.sets()))]));
     sections
+}
+
+/// Returns the section that names the files with the data, if there are any.
+pub(crate) fn data(files: &[DataFile]) -> Option<Section> {
+    (!files.is_empty()).then(|| Section::new("data", "Data", vec![Block::Files(files.to_vec())]))
 }
 
 /// Returns the charts over sizes of a run's matrix: a section for each operation, and the surface of all.

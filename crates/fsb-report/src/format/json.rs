@@ -43,8 +43,8 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
         Report::Run { summary, .. } => {
             serde_json::to_writer_pretty(&mut *output, &Contract { schema: SCHEMA, summary })?;
         }
-        Report::Comparison { document, detail: None } => serde_json::to_writer_pretty(&mut *output, document)?,
-        Report::Comparison { document, detail } => {
+        Report::Comparison { document, detail: None, .. } => serde_json::to_writer_pretty(&mut *output, document)?,
+        Report::Comparison { document, detail, .. } => {
             let narrowed = narrowed(Selection { document, detail: *detail });
             serde_json::to_writer_pretty(&mut *output, &narrowed)?;
         }

@@ -50,7 +50,7 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
             of_environment(&mut book, summary)?;
             left_out
         }
-        Report::Comparison { document, detail } => {
+        Report::Comparison { document, detail, .. } => {
             let left_out = of_statistics(&mut book, Selection { document, detail: *detail })?;
             of_sets(&mut book, document)?;
             left_out

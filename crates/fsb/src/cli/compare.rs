@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -12,8 +12,10 @@ use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::csv::values;
 use fsb_report::show::entry;
-use fsb_report::{Format, Report, WIDTH, change_of, condition_text, find, mark, text};
-use fsb_stats::compare::{Collected, ConditionDifference, Document, CompareRequest, Single, Variation, compare_collected};
+use fsb_report::{DataFile, Format, Report, WIDTH, change_of, condition_text, find, mark, text};
+use fsb_stats::compare::{
+    Collected, CompareRequest, ConditionDifference, Document, Single, Variation, compare_collected,
+};
 use fsb_stats::{Between, BetweenSource};
 
 use crate::gate::{self, Judged};
@@ -125,10 +127,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         let conditions = std::mem::take(&mut document.conditions);
         print_data(&by_target_text(&conditions, &by_target))?;
     }
+    let mut tables = Vec::new();
     if let Some(directory) = &arguments.csv_dir {
-        write_tables(directory, &document, &read.files)?;
+        tables = write_tables(directory, &document, &read.files)?;
+        let page = arguments.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let way = relative(&result_owner::absolute(page)?, &result_owner::absolute(directory)?);
+        tables.iter_mut().for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
     }
-    emit(arguments, format, &document, &Report::of_comparison(&document, detail.as_deref()))?;
+    let report = Report::of_comparison(&document, detail.as_deref()).with_files(&tables);
+    emit(arguments, format, &document, &report)?;
     if arguments.fail_if != Some(FailIf::Slower) {
         return Ok(exit::DONE);
     }
@@ -230,8 +237,16 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
 /// The file with the statistics in the directory of tables.
 const STATISTICS: &str = "statistics.csv";
 
+/// Returns the path of a directory relative to another one. Both are absolute.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
+    let up = from.components().skip(shared).map(|_| Component::ParentDir);
+    up.chain(to.components().skip(shared)).collect()
+}
+
 /// Writes the statistics, and the values of each operation that has cells, to a directory. Creates the directory.
-fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> anyhow::Result<()> {
+/// Returns the files by their names.
+fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> anyhow::Result<Vec<DataFile>> {
     let made = result_owner::result_owner().act(|| std::fs::create_dir_all(directory)).and_then(|made| made);
     made.with_context(|| format!("cannot make {}", directory.display()))?;
     let write = |name: &str, content: &str| -> anyhow::Result<()> {
@@ -244,12 +259,16 @@ fn write_tables(directory: &Path, document: &Document, inputs: &[PathBuf]) -> an
     (csv.write)(&Report::of_comparison(document, None), &mut statistics)?;
     write(STATISTICS, &String::from_utf8_lossy(&statistics))?;
     let mut names = BTreeSet::from([STATISTICS.to_owned()]);
+    let mut files = vec![DataFile { content: "all statistics".to_owned(), path: STATISTICS.to_owned() }];
     for operation in document.operations.iter().filter(|operation| !operation.cells.is_empty()) {
-        let name = table_name(operation.workload.as_deref().unwrap_or(&operation.operation), &operation.metric, &names);
+        let subject = operation.workload.as_deref().unwrap_or(&operation.operation);
+        let name = table_name(subject, &operation.metric, &names);
         write(&name, &values(document, operation))?;
+        let content = format!("every value of {subject}, {}", operation.metric.replace('_', " "));
+        files.push(DataFile { content, path: name.clone() });
         names.insert(name);
     }
-    Ok(())
+    Ok(files)
 }
 
 /// Returns a file name that is not taken: `write.csv`, `random-read-4k-latency_p99.csv`.
@@ -305,7 +324,12 @@ impl Requests {
 
 /// Compares the sets, and adds the warnings and conditions of their runs to the document. Withholds verdicts that the
 /// runs do not permit.
-fn compared(sets: Vec<Collected>, read: &Sets, request: &CompareRequest, single: Single<'_>) -> anyhow::Result<Document> {
+fn compared(
+    sets: Vec<Collected>,
+    read: &Sets,
+    request: &CompareRequest,
+    single: Single<'_>,
+) -> anyhow::Result<Document> {
     let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
     document.warnings.splice(0..0, read.warnings.iter().cloned());
     document.conditions.clone_from(&read.conditions);

@@ -51,7 +51,7 @@ pub fn values(document: &Document, operation: &Operation) -> String {
 fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     match report {
         Report::Run { summary, trials } => trials::write(trials, summary, output),
-        Report::Comparison { document, detail } => {
+        Report::Comparison { document, detail, .. } => {
             output.write_all(statistics::render(Selection { document, detail: *detail }).as_bytes())
         }
     }

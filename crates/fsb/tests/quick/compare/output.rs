@@ -117,6 +117,15 @@ fn tables_beside_the_page_hold_the_statistics_and_every_value() {
         .filter(|line| line["operation"] == "random_read" && line["scope"] == "cell" && line["statistic"] == "mean");
     let found: Vec<f64> = of_cell.map(|line| line["value"].parse().unwrap()).collect();
     assert!(matches!(found[..], [one] if (one - mean).abs() < mean * 1e-9), "{found:?} {mean}");
+    // The page links to each of them.
+    let page = fs::read_to_string(scratch.path().join("page.html")).unwrap();
+    for name in &names {
+        assert!(page.contains(&format!("<a href=\"tables/of-2010/{name}\">")), "{name}");
+    }
+    fs::create_dir(scratch.path().join("pages")).unwrap();
+    expect_code(&run(scratch.path(), &["-o", "pages/page.html", "--csv-dir", "two words"]), 0);
+    let page = fs::read_to_string(scratch.path().join("pages/page.html")).unwrap();
+    assert!(page.contains("<a href=\"../two%20words/statistics.csv\">../two words/statistics.csv</a>"));
     // An input is never overwritten.
     fs::create_dir(scratch.path().join("own")).unwrap();
     fs::copy(super::testdata("tool-output/fio-3.33.json"), scratch.path().join("own/statistics.csv")).unwrap();
