@@ -8,7 +8,7 @@
 
 use fsb_model::Better;
 use fsb_model::stop::Analyses;
-use fsb_stats::{BlockValue, Outcome, Ranking, Verdict, hold_over_page};
+use fsb_stats::{BlockValue, Ranking, RankingOutcome, Verdict, hold_over_page};
 use rand::SeedableRng as _;
 use rand_distr::{ChiSquared, Distribution as _, StandardNormal, StudentT};
 use rand_pcg::Pcg64;
@@ -105,15 +105,15 @@ fn draw(random: &mut Pcg64, setting: &Setting, blocks: u32) -> Vec<Drawn> {
                     state[target] = correlation * state[target] + fresh;
                 }
                 let own = (1.0 - shared).sqrt() * state[target] + shared.sqrt() * common[block as usize - 1][target];
-                let part = (target as u32 + block) % targets as u32;
+                let slice = (target as u32 + block) % targets as u32;
                 let log = 10.0
                     + luck
                     + truth(target)
-                    + places[part as usize]
+                    + places[slice as usize]
                     + slopes[target] * time
                     + scatter[target % 3] * own;
                 let within = Some(within[target % 3].powi(2) * chi_squared.sample(random) / 7.0);
-                values[target].push(BlockValue { block, value: log.exp(), part: Some(part), within });
+                values[target].push(BlockValue { block, value: log.exp(), slice: Some(slice), within });
             }
         }
         (values, (0..targets).map(truth).collect())
@@ -178,7 +178,7 @@ fn count(rankings: &[Ranking], cases: &[Drawn], ends: &[Option<u32>], seen: &mut
             missed |= !holds;
         }
         seen.cases_missed += one(missed);
-        seen.decided += one(matches!(ranking.outcome, Outcome::Winner(_) | Outcome::Tie(_)));
+        seen.decided += one(matches!(ranking.outcome, RankingOutcome::Winner(_) | RankingOutcome::Tie(_)));
     }
     seen.early += ends.iter().flatten().count() as f64;
 }
@@ -220,7 +220,7 @@ fn tolerated(pages: usize) -> f64 {
 #[test]
 fn pages_of_equals_seldom_show_a_difference() {
     let pages = pages();
-    for (targets, blocks) in [(2, 6), (2, 12), (3, 6), (3, 12), (3, 18), (6, 6), (6, 12)] {
+    for (targets, blocks) in [(2, 6), (2, 12), (2, 22), (3, 6), (3, 12), (3, 18), (3, 21), (6, 6), (6, 12)] {
         let equal = Setting { targets, blocks, ..INDEPENDENT };
         for setting in [
             equal,
@@ -296,7 +296,7 @@ fn moderated_pairs_are_those_of_an_independent_computation() {
             let targets = case["logs"][0].as_array().unwrap().len();
             let blocks: Vec<u32> = serde_json::from_value(case["blocks"].clone()).unwrap();
             let value = |target: usize, (place, block): (usize, &u32)| BlockValue {
-                part: (case["exchange"] == true).then_some((target as u32 + block) % targets as u32),
+                slice: (case["exchange"] == true).then_some((target as u32 + block) % targets as u32),
                 within: of("within", place, target),
                 ..BlockValue::new(*block, of("logs", place, target).unwrap().exp())
             };
