@@ -31,6 +31,7 @@ error_codes! {
     ONLY_IN_VM = "target/only-in-vm", code::REQUEST, "The medium exists only in a virtual machine.", "Add --in vm.";
     UNKNOWN_OPTION = "target/unknown-option", code::REQUEST, "The file system refuses the mount option.", "Correct or remove the option.";
     NO_MKFS = "target/no-mkfs", code::REQUEST, "The file system is not made on a medium, so mkfs arguments and a medium do not apply.", "Remove mkfs=… and @MEDIUM from the target.";
+    ONLY_IN_A_GUEST = "target/only-in-a-guest", code::MACHINE, "Measuring the file system would change services of this machine.", "Add --in vm: it is measured in a virtual machine.";
     NO_DIRECTORY = "target/no-directory", code::REQUEST, "The target's path is missing or leads to another kind of file.", "Name a directory that exists.";
     DIRECTORY_NOT_WRITABLE = "target/directory-not-writable", code::MACHINE, "The user may not write to the target's directory.", "Name a writable directory, or run with sudo.";
     NO_IMAGE_DIRECTORY = "medium/no-directory", code::REQUEST, "The directory for images is missing or leads to another kind of file.", "Name another directory with --dir.";

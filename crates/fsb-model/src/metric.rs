@@ -148,6 +148,8 @@ metrics! {
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
         of the empty file system less the free space with them.";
+    RPCS_PER_OPERATION = "rpcs_per_operation", Count, Lower, Cost, "Remote procedure calls of the NFS client, an operation: each is one round trip to the server.";
+    WIRE_BYTES_PER_OPERATION = "wire_bytes_per_operation", Bytes, Lower, Cost, "Bytes of the NFS client's calls and of their replies, without the headers of TCP and IP, an operation.";
     DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
 }
 

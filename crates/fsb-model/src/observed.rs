@@ -33,6 +33,9 @@ pub struct Observed {
     /// Flushes that the device served inside the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_flushes: Option<u64>,
+    /// The remote procedure calls of the NFS client inside the clock; absent for other targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rpcs: Option<Rpcs>,
     /// The properties of direct I/O on the target, for workloads that request it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direct: Option<Direct>,
@@ -108,6 +111,55 @@ pub struct Direct {
     pub buffered: Option<bool>,
 }
 
+/// The remote procedure calls of an NFS client, as its kernel counts them (mountstats). Each call is one round trip.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Rpcs {
+    /// Calls that ended.
+    pub calls: u64,
+    /// Transmissions beyond one for each call.
+    pub retransmissions: u64,
+    /// Bytes of the calls, without the headers of TCP and IP.
+    pub sent_bytes: u64,
+    /// Bytes of the replies, without the headers of TCP and IP.
+    pub received_bytes: u64,
+    /// Bytes of the replies to READ.
+    pub read_bytes: u64,
+    /// Calls by procedure, as mountstats names them. NFS 4 sends several operations in one call, which has the name of
+    /// the main one.
+    pub procedures: BTreeMap<String, u64>,
+}
+
+impl Rpcs {
+    /// Returns the calls since an earlier reading of the same counters.
+    pub fn since(&self, earlier: &Rpcs) -> Rpcs {
+        let procedures = self.procedures.iter().map(|(name, calls)| {
+            (name.clone(), calls.saturating_sub(earlier.procedures.get(name).copied().unwrap_or(0)))
+        });
+        Rpcs {
+            calls: self.calls.saturating_sub(earlier.calls),
+            retransmissions: self.retransmissions.saturating_sub(earlier.retransmissions),
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            received_bytes: self.received_bytes.saturating_sub(earlier.received_bytes),
+            read_bytes: self.read_bytes.saturating_sub(earlier.read_bytes),
+            procedures: procedures.filter(|(_, calls)| *calls > 0).collect(),
+        }
+    }
+
+    /// Adds the calls of another sample.
+    pub fn add(&mut self, more: &Rpcs) {
+        self.calls += more.calls;
+        self.retransmissions += more.retransmissions;
+        self.sent_bytes += more.sent_bytes;
+        self.received_bytes += more.received_bytes;
+        self.read_bytes += more.read_bytes;
+        for (name, calls) in &more.procedures {
+            *self.procedures.entry(name.clone()).or_default() += calls;
+        }
+    }
+}
+
 /// The effect of a memory limit during a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -167,5 +219,26 @@ impl Spent {
     /// Returns the sum of all phases.
     pub fn total(&self) -> f64 {
         self.prepare + self.settle + self.measure + self.cleanup
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_of_a_sample_are_a_difference_and_samples_add_up() {
+        let rpcs = |calls, read| Rpcs {
+            calls,
+            sent_bytes: 100 * calls,
+            read_bytes: read,
+            procedures: [("READ".to_owned(), calls), ("OPEN".to_owned(), 1)].into(),
+            ..Rpcs::default()
+        };
+        let mut sample = rpcs(7, 4096).since(&rpcs(5, 1024));
+        assert_eq!((sample.calls, sample.sent_bytes, sample.read_bytes), (2, 200, 3072));
+        assert_eq!(sample.procedures, [("READ".to_owned(), 2)].into());
+        sample.add(&rpcs(1, 1));
+        assert_eq!((sample.calls, sample.procedures["READ"], sample.procedures["OPEN"]), (3, 3, 1));
     }
 }

@@ -226,15 +226,30 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let bytes = measured.device_bytes.map(|bytes| metric::DEVICE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
     let flushes =
         measured.device_flushes.map(|count| metric::DEVICE_FLUSHES_PER_OPERATION.metric(count as f64 / operations));
+    let rpcs = measured.rpcs.as_ref().map(|rpcs| metric::RPCS_PER_OPERATION.metric(rpcs.calls as f64 / operations));
+    let wire = measured.rpcs.as_ref().map(|rpcs| rpcs.sent_bytes + rpcs.received_bytes);
+    let wire = wire.map(|bytes| metric::WIRE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
     let memory = measured.peak_memory.map(|bytes| metric::PEAK_MEMORY.metric(bytes as f64));
     let space = measured.space.map(|space| metric::SPACE.metric(space as f64));
-    [Some(metric::CPU_PER_OPERATION.metric(cpu)), bytes, flushes, space, memory].into_iter().flatten().collect()
+    [Some(metric::CPU_PER_OPERATION.metric(cpu)), bytes, flushes, rpcs, wire, space, memory]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fsb_model::observed::Deferred;
+    use fsb_model::observed::{Deferred, Rpcs};
+
+    #[test]
+    fn calls_and_bytes_on_the_wire_are_costs_of_an_operation() {
+        let rpcs = Rpcs { calls: 30, sent_bytes: 500, received_bytes: 1500, ..Rpcs::default() };
+        let measured = Measured { operations: 10, rpcs: Some(rpcs), ..Measured::default() };
+        let value = |name: &str| costs(&measured).into_iter().find(|metric| metric.name == name).unwrap().value;
+        assert_eq!((value("rpcs_per_operation"), value("wire_bytes_per_operation")), (3.0, 200.0));
+        assert!(costs(&Measured::default()).iter().all(|metric| !metric.name.starts_with("rpcs")));
+    }
 
     #[test]
     fn amplification_counts_what_comes_later() {

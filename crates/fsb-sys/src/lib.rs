@@ -1,4 +1,4 @@
-//! The kernel interfaces that need unsafe code or root: mounts, loop devices, namespaces, ptrace, eBPF.
+//! The kernel interfaces that need unsafe code or root: mounts, loop devices, namespaces, the network, ptrace, eBPF.
 //!
 //! This crate does not know targets and prints nothing. Messages for the user are errors or notes.
 
@@ -18,6 +18,7 @@ pub mod memory;
 pub mod mount;
 pub mod mount_isolation;
 pub mod mountinfo;
+pub mod network;
 pub mod pinned;
 pub mod process;
 pub mod program;

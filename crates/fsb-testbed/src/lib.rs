@@ -14,6 +14,7 @@ pub mod ledger;
 mod local;
 pub mod lock;
 pub mod medium;
+mod mountstats;
 pub mod optional;
 pub mod privilege;
 mod testbed;

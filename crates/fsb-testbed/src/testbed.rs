@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest};
+use fsb_model::observed::Rpcs;
 use fsb_model::place::{VmRecord, VmSize};
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
 use fsb_model::{Geometry, Identity, Maintenance, Target, Warning};
@@ -248,6 +249,11 @@ pub trait Testbed {
     /// Returns the present counters of the target's own device. Returns `None` if they are unknown. The kernel counts
     /// the flushes of a partition only for its whole disk.
     fn counters(&self, slot: Slot) -> Option<Counters>;
+    /// Returns the remote procedure calls of the target's NFS client since it was mounted. Returns `None` for a target
+    /// that is not mounted over NFS.
+    fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {
+        None
+    }
     /// Returns the bytes that the worker's user can still fill, if the file system is the target's own.
     fn free_bytes(&self, slot: Slot) -> Option<u64>;
     /// Starts to watch for interference with a measurement on the target. Returns `None` for a simulated target. I/O on

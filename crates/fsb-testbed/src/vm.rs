@@ -89,7 +89,7 @@ fn check_target(target: &Target) -> Result<(), TestbedError> {
         return Err(TestbedError::request("a virtual machine does not see the directories of this one")
             .advice("name a file system such as ext4, or leave out --in vm"));
     };
-    let member = fs::find(&spec.fs)?;
+    let member = fs::of_target(spec)?;
     fs::check(member, spec)?;
     local::check_foreign(spec)?;
     if spec.journal.is_some() {
@@ -124,7 +124,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     let mut programs = BTreeSet::new();
     let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());
     for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
-        let member = fs::find(&spec.fs)?;
+        let member = fs::of_target(spec)?;
         if let Some(tools) = member.tools() {
             for name in tools.programs() {
                 programs.insert(program::require(name, tools.package)?);

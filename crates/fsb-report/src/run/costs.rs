@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::metric::{WITH_DEFERRED, WRITE_AMPLIFICATION};
+use fsb_model::metric::{RPCS_PER_OPERATION, WITH_DEFERRED, WRITE_AMPLIFICATION};
 use fsb_model::{Better, RunRecord};
 use fsb_stats::{BlockValue, Comparison, FEWEST_JUDGED, LEVEL, Ranking, hold_groups_over_page, t_interval};
 
@@ -12,7 +12,14 @@ use crate::show::{Change, counted, describe_cases, listed, some_cases};
 
 /// Returns the lines below the table.
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let lines = [flushed(summary), wear(summary), in_memory(summary), processors(summary), space(summary)];
+    let lines = [
+        flushed(summary),
+        wear(summary),
+        in_memory(summary),
+        round_trips(summary),
+        processors(summary),
+        space(summary),
+    ];
     lines.into_iter().flatten().collect()
 }
 
@@ -125,6 +132,21 @@ fn in_memory(summary: &Summary) -> Option<String> {
         .map(|case| case.workload.clone())
         .collect();
     (!cases.is_empty()).then(|| format!("No device I/O in the timed part: {}.", some_cases(&cases)))
+}
+
+/// `Round trips to the NFS server, an operation: nfs 3.20 at create 4K files, durable.` Calls are counted, not timed, so
+/// they are the same on emulated processors.
+fn round_trips(summary: &Summary) -> Option<String> {
+    let of_case = |case: &Workload| {
+        let named = summary.targets.iter().zip(&case.cells).filter_map(|(target, cell)| {
+            let found = cell.beside(RPCS_PER_OPERATION.name)?;
+            Some(format!("{} {}", target.label(), found.unit.show(found.description.mean)))
+        });
+        let named: Vec<String> = named.collect();
+        (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
+    };
+    let cases: Vec<(String, String)> = summary.cases.iter().filter_map(of_case).collect();
+    (!cases.is_empty()).then(|| format!("Round trips to the NFS server, an operation: {}.", describe_cases(&cases)))
 }
 
 /// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
@@ -250,7 +272,8 @@ pub(super) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> O
 #[cfg(test)]
 mod tests {
     use fsb_model::metric::{
-        CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, OPERATION_RATE, WITH_DEFERRED, WRITE_AMPLIFICATION,
+        CPU_PER_OPERATION, DEVICE_BYTES_PER_OPERATION, OPERATION_RATE, RPCS_PER_OPERATION, WITH_DEFERRED,
+        WRITE_AMPLIFICATION,
     };
     use fsb_model::{RunRecord, Trial};
 
@@ -338,6 +361,20 @@ mod tests {
         let lines = lines_of(|_, _| (1e-6, 0.0));
         assert!(lines[0].starts_with("No device I/O in the timed part: "), "{lines:?}");
         assert_eq!(lines_of(|_, block| (1e-6, f64::from(block == 3))), Vec::<String>::new(), "one byte is not nothing");
+    }
+
+    #[test]
+    fn round_trips_are_told_where_nfs_is_measured() {
+        let (mut record, mut trials) = sample::run(&["ext4", "nfs"], 6);
+        record.emulated = true;
+        let first = record.cells[0].label.clone();
+        for trial in trials.iter_mut().filter(|trial| trial.target == "nfs" && trial.workload == first) {
+            trial.metrics.push(RPCS_PER_OPERATION.metric(2.5));
+        }
+        let line = round_trips(&Summary::of_run(&record, &trials)).unwrap();
+        assert_eq!(line, "Round trips to the NFS server, an operation: nfs 2.50 at write 1M, durable.");
+        let (record, trials) = sample::run(&["ext4", "xfs"], 6);
+        assert_eq!(round_trips(&Summary::of_run(&record, &trials)), None);
     }
 
     #[test]

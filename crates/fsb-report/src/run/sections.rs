@@ -350,6 +350,8 @@ fn spoken(name: &str) -> String {
         "write_amplification" => "device bytes for each byte written".to_owned(),
         "space" => "space that the files take".to_owned(),
         "device_flushes_per_operation" => "device flushes an operation".to_owned(),
+        "rpcs_per_operation" => "remote procedure calls an operation".to_owned(),
+        "wire_bytes_per_operation" => "bytes on the wire an operation".to_owned(),
         "latency_mean" => "mean latency".to_owned(),
         "latency_max" => "longest operation".to_owned(),
         other => match other.strip_prefix("latency_p") {

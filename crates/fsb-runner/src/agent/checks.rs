@@ -86,6 +86,13 @@ fn cold(profile: &Profile, seen: &Seen, measured: &Measured) -> Result<(), Strin
     let asked = profile.cold_bytes_per_operation as f64 * profile.device_share * measured.operations as f64;
     // A mount reads ahead in the very tables that hold the inodes: for metadata its reads count as well.
     let read = seen.since_cold.filter(|_| profile.metadata_only).or(seen.device.map(|(read, _)| read));
+    // What the client had in memory, the server's device need not have read again.
+    if let Some(rpcs) = measured.rpcs.as_ref().filter(|_| !profile.metadata_only)
+        && (rpcs.read_bytes as f64) < asked * COLD_SHARE
+    {
+        let (read, asked) = (show_bytes(rpcs.read_bytes as f64), show_bytes(asked));
+        return Err(format!("not cold: the NFS client read {read} of {asked} requested from the server"));
+    }
     match read {
         Some(read) if (read as f64) < asked * COLD_SHARE => {
             let (read, asked) = (show_bytes(read as f64), show_bytes(asked));
@@ -109,6 +116,13 @@ fn warm(abilities: &Abilities, seen: &Seen, measured: &Measured) -> Result<(), S
     {
         let (found, all) = (show_bytes(resident as f64), show_bytes(seen.file_bytes_after as f64));
         return Err(format!("not in cache: only {found} of {all} were in memory afterwards"));
+    }
+    // Pages that the NFS client had, but did not trust, are read from the server again.
+    if let Some(rpcs) = &measured.rpcs
+        && rpcs.read_bytes as f64 > measured.bytes as f64 * WARM_SHARE + WARM_SLACK as f64
+    {
+        let read = show_bytes(rpcs.read_bytes as f64);
+        return Err(format!("not warm: the NFS client read {read} from the server"));
     }
     // The device under a directory serves others too, so only residency is evidence there.
     let private = abilities.cold == Some(ColdMethod::Remount);
@@ -252,9 +266,23 @@ impl Seen {
 mod tests {
     use fsb_engine::{Sizing, workload};
     use fsb_model::WorkloadSpec;
+    use fsb_model::observed::Rpcs;
     use serde_json::json;
 
     use super::*;
+
+    fn abilities(cold: Option<ColdMethod>) -> Abilities {
+        Abilities {
+            cold,
+            durable: true,
+            counters: true,
+            kernel_caches_only: true,
+            fake: None,
+            why_not_cold: String::new(),
+            why_not_durable: String::new(),
+            no_maintenance: Default::default(),
+        }
+    }
 
     fn profile_of_reads() -> Profile {
         let params = json!({"file_size": "1M", "backend": "direct", "cache": "any"});
@@ -274,18 +302,7 @@ mod tests {
     fn io_past_all_caches_is_seen_on_the_device() {
         let measured = Measured { bytes: 1 << 20, ..Measured::default() };
         let of = |cold, device| {
-            let (why_not_cold, why_not_durable) = (String::new(), String::new());
-            let abilities = Abilities {
-                cold,
-                durable: true,
-                counters: true,
-                kernel_caches_only: true,
-                fake: None,
-                why_not_cold,
-                why_not_durable,
-                no_maintenance: Default::default(),
-            };
-            direct_device(&profile_of_reads(), &abilities, &Seen { device, ..Seen::default() }, &measured)
+            direct_device(&profile_of_reads(), &abilities(cold), &Seen { device, ..Seen::default() }, &measured)
         };
         let private = Some(ColdMethod::Remount);
         assert_eq!(of(private, Some((1 << 20, 0))), Ok(()));
@@ -302,6 +319,30 @@ mod tests {
         let cached = of_direct(None, 512 << 10).unwrap_err();
         assert_eq!(cached, "buffered despite O_DIRECT: 512 KiB of 1.00 MiB were in the page cache afterwards");
         assert!(of_direct(Some(true), 0).unwrap_err().starts_with("buffered despite O_DIRECT: the file system takes"));
+    }
+
+    #[test]
+    fn reads_over_nfs_are_those_of_the_client() {
+        let with = |read_bytes| Measured {
+            operations: 64,
+            bytes: 64 * MIB,
+            rpcs: Some(Rpcs { read_bytes, ..Rpcs::default() }),
+            ..Measured::default()
+        };
+        let profile = |cache: &str| {
+            let params = json!({"file_size": "64M", "block_size": "1M", "cache": cache});
+            let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
+            workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 1 }).unwrap().profile()
+        };
+        let seen = |device| Seen { resident_before: Some(0), device: Some((device, 0)), ..Seen::default() };
+        assert_eq!(cold(&profile("cold"), &seen(64 * MIB), &with(65 * MIB)), Ok(()));
+        let kept = cold(&profile("cold"), &seen(64 * MIB), &with(MIB)).unwrap_err();
+        assert_eq!(kept, "not cold: the NFS client read 1.00 MiB of 64.0 MiB requested from the server");
+        let served = cold(&profile("cold"), &seen(MIB), &with(65 * MIB)).unwrap_err();
+        assert_eq!(served, "not cold: the device read 1.00 MiB of 64.0 MiB requested");
+        let in_memory = |measured| warm(&abilities(None), &Seen::default(), &measured);
+        assert_eq!(in_memory(with(MIB)), Ok(()));
+        assert!(in_memory(with(65 * MIB)).unwrap_err().starts_with("not warm: the NFS client read 65.0 MiB"));
     }
 
     const MIB: u64 = 1 << 20;

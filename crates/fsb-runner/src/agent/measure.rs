@@ -513,6 +513,7 @@ impl Case<'_, '_> {
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
         let watch = if sequential { self.testbed.watch(slot) } else { None };
+        let rpcs_before = self.testbed.rpcs(slot);
         let before: Vec<_> = self.counters();
         let device_timeline = if sequential { self.testbed.device_timeline(slot) } else { None };
         let go = Instant::now();
@@ -532,6 +533,7 @@ impl Case<'_, '_> {
         };
         let device_samples = device_timeline.map(DeviceTimeline::end).unwrap_or_default();
         let after: Vec<_> = self.counters();
+        let rpcs = rpcs_before.and_then(|before| Some(self.testbed.rpcs(slot)?.since(&before)));
         if sequential {
             // The worker's exit is not timed, but belongs to the measurement.
             measured = go.elapsed();
@@ -565,6 +567,7 @@ impl Case<'_, '_> {
         };
         if round.counts {
             tally.count(before[at], after[at]);
+            tally.count_rpcs(rpcs);
             for measurement in &mut found {
                 if let Method::Sequential { sustain, .. } = self.request.method
                     && let Some(timeline) = &mut measurement.timeline

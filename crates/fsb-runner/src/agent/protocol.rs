@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{Rate, Sizing, Stonewall};
-use fsb_model::observed::{Deferred, Observed, Spent};
+use fsb_model::observed::{Deferred, Observed, Rpcs, Spent};
 use fsb_model::sustained::Sustained;
 use fsb_model::timeline::Timeline;
 use fsb_model::trial::{Samples, WorkerSpan};
@@ -247,6 +247,9 @@ pub struct Measured {
     /// Bytes written by the device; `None` if it has no counters.
     #[serde(default)]
     pub device_written: Option<u64>,
+    /// The remote procedure calls of the NFS client; absent for other targets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rpcs: Option<Rpcs>,
     /// Bytes that the workload's files took of the file system; absent if the file system is not the target's own, or
     /// if they took none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{Job, Measurement, Profile, latency};
-use fsb_model::observed::{Deferred, MemoryUse, Observed, Spent};
+use fsb_model::observed::{Deferred, MemoryUse, Observed, Rpcs, Spent};
 use fsb_model::trial::{NO_SPACE, OUT_OF_TIME, Reason, Samples, WORKER};
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
@@ -112,6 +112,13 @@ impl Tally {
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
     }
 
+    /// Adds the remote procedure calls of a sample.
+    pub(super) fn count_rpcs(&mut self, rpcs: Option<Rpcs>) {
+        if let Some(rpcs) = rpcs {
+            self.measured.rpcs.get_or_insert_default().add(&rpcs);
+        }
+    }
+
     pub(super) fn add(&mut self, measurement: Measurement) {
         let sum = &mut self.measured;
         sum.timed_ns += measurement.timed_ns;
@@ -166,6 +173,7 @@ impl Tally {
         let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
         let observed = Observed {
             device_flushes: self.measured.device_flushes,
+            rpcs: self.measured.rpcs.clone(),
             machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
             user_seconds: Some(self.measured.user_seconds),
             system_seconds: Some(self.measured.system_seconds),

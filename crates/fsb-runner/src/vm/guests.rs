@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fsb_model::observed::Rpcs;
 use fsb_model::place::{VmKernel, VmRecord};
 use fsb_model::units::show_bytes;
 use fsb_model::{Coded, Maintenance, Place, Plan, Target, Warning};
@@ -352,7 +353,7 @@ fn version(release: &str) -> Vec<u64> {
 
 /// Serves the host until it closes the connection.
 pub fn serve_in_guest(stream: UnixStream) -> Result<(), String> {
-    let inner = LocalTestbed::new(Owner::current());
+    let inner = LocalTestbed::new(Owner::current()).in_guest();
     agent::serve(stream, &mut GuestTestbed { inner, fault: Fault::default() })
 }
 
@@ -406,6 +407,10 @@ impl Testbed for GuestTestbed {
 
     fn counters(&self, slot: Slot) -> Option<Counters> {
         self.inner.counters(slot)
+    }
+
+    fn rpcs(&self, slot: Slot) -> Option<Rpcs> {
+        self.inner.rpcs(slot)
     }
 
     fn free_bytes(&self, slot: Slot) -> Option<u64> {

@@ -20,6 +20,7 @@ use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount as kernel, mount_isolation, mountinfo, poll_until, program};
 
 use super::kernel_compatibility::Version;
+use super::nfs_server::Export;
 use crate::declared::OptionGroup::Access;
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -121,6 +122,8 @@ pub struct MountRequest<'a> {
 pub struct Mounted {
     /// The process that serves it, for FUSE.
     pub(crate) server: Option<FuseServer>,
+    /// The exported file system that the NFS server of this machine has mounted.
+    pub(crate) export: Option<Export>,
 }
 
 /// A mounted file system on which nothing is open for writing.
@@ -138,6 +141,15 @@ pub trait FileSystem: Sync {
     fn name(&self) -> &'static str;
     /// One line for 'fsb list file-systems'.
     fn about(&self) -> &'static str;
+    /// Returns the member for a target with these mount options. Returns `None` if they do not select another one.
+    fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
+        let _ = options;
+        None
+    }
+    /// Returns the reason why it is measured only in a guest of a virtual machine. Returns `None` if it is not.
+    fn only_in_a_guest(&self) -> Option<&'static str> {
+        None
+    }
     /// Returns the storage that it needs.
     fn home(&self) -> Home {
         Home::Device

@@ -15,7 +15,7 @@ use fsb_sys::program;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::file_system::{FileSystem, Inspection};
-use super::find;
+use super::of_target;
 use crate::local::check_foreign;
 
 /// The geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file system
@@ -24,7 +24,7 @@ use crate::local::check_foreign;
 /// The tested mkfs programs (e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools, jfsutils, reiserfsprogs, ntfs-3g,
 /// dosfstools, exfatprogs) take 0.01 to 0.2 s and up to 140 MiB of memory, which is free again afterwards.
 pub fn large_disk(spec: &FileSystemSpec) -> Option<Geometry> {
-    let member = find(&spec.fs).ok()?;
+    let member = of_target(spec).ok()?;
     check_foreign(spec).ok()?;
     made_on(member, &spec.mkfs, LARGE_DISK)
         .map(|made| made.geometry)
@@ -55,8 +55,8 @@ pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::REGISTRY;
     use crate::fs::file_system::journal_for;
+    use crate::fs::{REGISTRY, find};
 
     const SLICES: [u64; 7] = [300 << 20, 397 << 20, 496 << 20, 661 << 20, 1 << 30, 2 << 30, 20 << 30];
 

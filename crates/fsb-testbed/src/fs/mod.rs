@@ -10,6 +10,8 @@ mod file_system;
 mod jfs;
 mod kernel_compatibility;
 mod large_disk;
+mod nfs;
+mod nfs_server;
 mod nilfs2;
 mod ntfs;
 mod null;
@@ -31,12 +33,14 @@ pub use file_system::{
     Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MaintenanceCommands,
     MountRequest, Mounted, Tools, Tune,
 };
+use fsb_model::FileSystemSpec;
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, magic, program};
 pub use kernel_compatibility::Version;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
+pub(crate) use nfs_server::Export;
 pub use null::Fake;
 pub(crate) use null::Null;
 pub use options::{COMMON, Recipe, recipe};
@@ -60,6 +64,7 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &other::MINIX,
     &other::VFAT,
     &other::EXFAT,
+    &nfs::NFS,
     &tmpfs::Tmpfs,
     &null::NULL,
 ];
@@ -77,9 +82,15 @@ pub fn find(name: &str) -> Result<&'static dyn FileSystem, TestbedError> {
     })
 }
 
+/// Returns the file system of a target, which its options may select among variants.
+pub fn of_target(spec: &FileSystemSpec) -> Result<&'static dyn FileSystem, TestbedError> {
+    let member = find(&spec.fs)?;
+    Ok(member.variant(&spec.options).unwrap_or(member))
+}
+
 /// Names of file systems that fsb cannot format, as users write them.
 const MOUNTED_ONLY: &[&str] = &[
-    "nfs",
+    "nfs3",
     "nfs4",
     "cifs",
     "smb",

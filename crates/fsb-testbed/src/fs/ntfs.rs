@@ -81,7 +81,7 @@ impl FileSystem for Ntfs {
         }
         options.extend_from_slice(request.options);
         let server = FuseServer::start(TOOLS.package, &options.join(","), request.source, request.point)?;
-        Ok(Mounted { server: Some(server) })
+        Ok(Mounted { server: Some(server), ..Mounted::default() })
     }
 
     /// Returns the command with the user's options only: by hand the server may leave the terminal, and files belong to

@@ -9,7 +9,7 @@ use fsb_sys::error::TestbedError;
 
 use super::file_system::{FileSystem, Home};
 use super::large_disk::{fit, large_disk};
-use super::{REGISTRY, find};
+use super::{REGISTRY, of_target};
 use crate::declared::OptionGroup::{Access, Durability};
 use crate::declared::{DeclaredOption, key};
 
@@ -137,7 +137,7 @@ pub struct Recipe {
 /// Returns the recipe for a target on a device of `size` bytes that supports discard or does not. A file system in
 /// memory may be filled up to `size`. If `like_large`, a device gets the geometry of a large disk.
 pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: bool) -> Result<Recipe, TestbedError> {
-    let member = find(&spec.fs)?;
+    let member = of_target(spec)?;
     check(member, spec)?;
     if member.home() == Home::Nowhere {
         return Err(TestbedError::request(format!("{} has no storage: nothing can mount it", spec.fs)));

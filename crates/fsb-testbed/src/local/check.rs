@@ -25,7 +25,7 @@ use crate::{control, host, privilege};
 const OWN: [&str; 2] = ["/run/fsb", "/var/lib/fsb"];
 
 /// Checks for invalid requests first, independent of the machine, and then checks the machine. Returns warnings.
-pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
+pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, TestbedError> {
     if setup.targets.is_empty() {
         return Err(TestbedError::request("no target is named")
             .coded(&fsb_model::error::NO_TARGET)
@@ -42,6 +42,9 @@ pub(super) fn check(setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
     check_same_device(setup)?;
     check_places(setup)?;
     worker_identity(&setup.identity)?;
+    for (target, _, member) in file_systems(setup)? {
+        check_place_of(member, in_guest).map_err(|error| naming(target, error))?;
+    }
     setup.targets.iter().filter_map(Target::directory).try_for_each(check_directory)?;
     check_privileges(setup)?;
     for (target, spec, member) in file_systems(setup)? {
@@ -100,13 +103,13 @@ fn file_systems(setup: &Setup) -> Result<Vec<(&Target, &FileSystemSpec, &'static
         .targets
         .iter()
         .filter_map(|target| target.file_system().map(|spec| (target, spec)))
-        .map(|(target, spec)| Ok((target, spec, fs::find(&spec.fs)?)))
+        .map(|(target, spec)| Ok((target, spec, fs::of_target(spec)?)))
         .collect()
 }
 
 fn homes(setup: &Setup) -> impl Iterator<Item = Home> {
     let specs = setup.targets.iter().filter_map(Target::file_system);
-    specs.filter_map(|spec| fs::find(&spec.fs).ok()).map(FileSystem::home)
+    specs.filter_map(|spec| fs::of_target(spec).ok()).map(FileSystem::home)
 }
 
 /// Returns whether the run changes the machine. Null targets do not.
@@ -208,6 +211,20 @@ fn check_tools(member: &dyn FileSystem) -> Result<(), TestbedError> {
     match fs::missing_programs(tools).first() {
         Some(name) => program::require(&name.to_string_lossy(), tools.package).map(drop),
         None => Ok(()),
+    }
+}
+
+/// Checks that the file system can be measured on this machine itself.
+fn check_place_of(member: &dyn FileSystem, in_guest: bool) -> Result<(), TestbedError> {
+    match member.only_in_a_guest() {
+        Some(why) if !in_guest => {
+            Err(TestbedError::machine(format!("{} is measured only in a virtual machine", member.name()))
+                .coded(&fsb_model::error::ONLY_IN_A_GUEST)
+                .field("file_system", member.name())
+                .tried(why)
+                .advice("add --in vm"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -327,7 +344,7 @@ enum Sort {
 fn sort(target: &Target) -> Sort {
     match &target.kind {
         TargetKind::Directory(_) => Sort::Directory,
-        TargetKind::FileSystem(spec) => match fs::find(&spec.fs).map(|member| member.home()) {
+        TargetKind::FileSystem(spec) => match fs::of_target(spec).map(|member| member.home()) {
             Ok(Home::Nowhere) => Sort::Null,
             Ok(Home::Memory) => Sort::Memory,
             // [`check`] refuses an unknown file system.
@@ -421,7 +438,7 @@ pub(crate) fn journals(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
 pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
     let mut media: BTreeMap<String, MediumRequest<'_>> = BTreeMap::new();
     for spec in setup.targets.iter().filter_map(Target::file_system) {
-        if !fs::find(&spec.fs).is_ok_and(|member| member.home() == Home::Device) {
+        if !fs::of_target(spec).is_ok_and(|member| member.home() == Home::Device) {
             continue;
         }
         let discards = spec.options.iter().any(|option| is_about_discard(option) && !option.starts_with("no"));

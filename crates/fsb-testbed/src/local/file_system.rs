@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::host::DeviceRates;
+use fsb_model::observed::Rpcs;
 use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
 use fsb_sys::error::{TestbedError, attempt};
@@ -16,10 +17,11 @@ use rustix::io::Errno;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{
-    self, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands, MountRequest,
+    self, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands, MountRequest,
     Mounted, Version,
 };
 use crate::medium::{OpenMedium, probe};
+use crate::mountstats;
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
 
 /// The time limit for an unmount while processes on it still end.
@@ -460,7 +462,20 @@ impl ReadyFileSystem {
         quiet::sync(&self.root)?;
         // A FUSE server writes through the device's own pages, which a syncfs of its mount does not cover.
         let idle = fs::Idle { point: &self.point, source: &self.source };
-        if self.is_served() { self.member.finish_background_work(&idle) } else { Ok(()) }
+        if self.is_served() {
+            self.member.finish_background_work(&idle)?;
+        }
+        self.export().map_or(Ok(()), Export::sync)
+    }
+
+    fn export(&self) -> Option<Export> {
+        self.mounted.as_ref()?.export
+    }
+
+    /// Returns the remote procedure calls of its NFS client since it was mounted.
+    pub fn rpcs(&self) -> Option<Rpcs> {
+        self.export()?;
+        mountstats::of_mount(&Roots::default(), &self.point)
     }
 
     /// Unmounts and waits until the device is free. A mount that remains is an error, because it would make the next
@@ -469,10 +484,11 @@ impl ReadyFileSystem {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
         let lazily = kernel::unmount_patiently(&self.point, PATIENCE)?;
         let ended = mounted.server.is_none_or(|mut server| server.end_patiently());
+        let unexported = mounted.export.map_or(Ok(()), Export::end);
         match lazily {
             Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
             None if !ended => Err(TestbedError::trial("the FUSE server did not end after the unmount and was killed")),
-            None => Ok(()),
+            None => unexported,
         }
     }
 

@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_model::observed::Rpcs;
 use fsb_model::{Geometry, Maintenance, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, cgroup};
@@ -60,6 +61,8 @@ pub struct LocalTestbed {
     outside: Roots,
     /// Keeps [`LocalTestbed::outside`] readable.
     _host_proc: Option<OwnedFd>,
+    /// Whether this machine is a guest of fsb.
+    in_guest: bool,
 }
 
 /// The settings that [`Testbed::open`] derived from the setup.
@@ -89,7 +92,15 @@ impl LocalTestbed {
             unavailable: BTreeMap::new(),
             outside: Roots::default(),
             _host_proc: None,
+            in_guest: false,
         }
+    }
+
+    /// Allows the targets that are measured only in a guest of fsb.
+    #[must_use]
+    pub fn in_guest(mut self) -> LocalTestbed {
+        self.in_guest = true;
+        self
     }
 
     /// Gives it access to all processes of the machine through [`sandbox::host_proc`](fsb_sys::sandbox::host_proc).
@@ -160,7 +171,7 @@ impl LocalTestbed {
 
     /// Returns the target's device: that of its slice of the medium, which is open by now.
     fn place_of(&self, target: &Target, slice: u32) -> TargetDevice {
-        let medium = target.file_system().filter(|spec| fs::find(&spec.fs).is_ok_and(|m| m.home() == Home::Device));
+        let medium = target.file_system().filter(|spec| fs::of_target(spec).is_ok_and(|m| m.home() == Home::Device));
         let slices = medium.and_then(|spec| self.media.get(&spec.medium.to_string()));
         match slices.and_then(|slices| slices.get(slice as usize).zip(Some(slices.len() > 1))) {
             // Its neighbours on the disk belong to this run.
@@ -213,7 +224,7 @@ impl LocalTestbed {
         let (oldest, large) = (session.oldest, session.large_disk.get(name).cloned());
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
-        let member = fs::find(&spec.fs)?;
+        let member = fs::of_target(spec)?;
         // The journal leaves the media meanwhile, because that of the target is borrowed from them.
         let key = spec.journal.as_ref().map(journal_key);
         let mut journal = key.as_ref().and_then(|key| self.media.remove(key));
@@ -253,14 +264,14 @@ fn nothing_on(slot: Slot) -> TestbedError {
 }
 
 /// Returns the setup without optional targets that this machine cannot make.
-fn available(setup: &Setup) -> Result<Available, TestbedError> {
-    optional::available(setup, |alone| check::check(alone).map(drop))
+fn available(setup: &Setup, in_guest: bool) -> Result<Available, TestbedError> {
+    optional::available(setup, |alone| check::check(alone, in_guest).map(drop))
 }
 
 impl Testbed for LocalTestbed {
     fn check(&mut self, setup: &Setup) -> Result<Vec<Warning>, TestbedError> {
-        let available = available(setup)?;
-        let mut warnings = check::check(&available.setup)?;
+        let available = available(setup, self.in_guest)?;
+        let mut warnings = check::check(&available.setup, self.in_guest)?;
         warnings.extend(available.warnings());
         // Fails before the run creates a directory of results, which would stay empty.
         if check::touches_something(&available.setup) {
@@ -271,7 +282,7 @@ impl Testbed for LocalTestbed {
 
     fn open(&mut self, setup: &Setup, progress: &mut dyn FnMut(Progress)) -> Result<Opened, TestbedError> {
         self.close();
-        let Available { setup, unavailable } = available(setup)?;
+        let Available { setup, unavailable } = available(setup, self.in_guest)?;
         self.unavailable = unavailable;
         let setup = &setup;
         let page_cache = control::REGISTRY
@@ -328,7 +339,7 @@ impl Testbed for LocalTestbed {
         }
         let mut occupied = OccupiedSlot::new(slice);
         let provisioned = match &target.kind {
-            TargetKind::FileSystem(spec) if fs::find(&spec.fs)?.home() == Home::Nowhere => {
+            TargetKind::FileSystem(spec) if fs::of_target(spec)?.home() == Home::Nowhere => {
                 let mut provisioned = slot::provision(target, spec)?;
                 provisioned.record.controls = slot::not_set(&target.controls);
                 occupied.state = SlotState::Null;
@@ -395,6 +406,10 @@ impl Testbed for LocalTestbed {
             flushes: if disk == device { activity.flushes } else { block::activity(&disk)?.flushes },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
         })
+    }
+
+    fn rpcs(&self, slot: Slot) -> Option<Rpcs> {
+        self.slots.get(&slot)?.rpcs()
     }
 
     fn free_bytes(&self, slot: Slot) -> Option<u64> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_model::observed::Rpcs;
 use fsb_model::run::{ControlRecord, TargetRecord};
 use fsb_model::{FileSystemSpec, Maintenance, Target};
 use fsb_sys::Roots;
@@ -86,6 +87,14 @@ impl OccupiedSlot {
     pub fn free_bytes(&self) -> Option<u64> {
         match &self.state {
             SlotState::FileSystem(ready) => ready.free_bytes(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns the remote procedure calls of its NFS client.
+    pub fn rpcs(&self) -> Option<Rpcs> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.rpcs(),
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
     }

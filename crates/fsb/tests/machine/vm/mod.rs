@@ -3,6 +3,7 @@
 mod faults;
 mod kernels;
 mod killed;
+mod nfs;
 mod refused;
 mod runs;
 mod unpacking;

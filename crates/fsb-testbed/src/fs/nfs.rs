@@ -1,0 +1,321 @@
+//! NFS: the kernel's server exports another file system of this list, and the kernel's client mounts it over loopback.
+//!
+//! Client and server are in one guest of a virtual machine, which has no other NFS server and no network. `nfs_server.rs`
+//! configures the server.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use fsb_model::{Bytes, FileSystemSpec, Geometry};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, mount as kernel};
+
+use super::file_system::{
+    Cause, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune, with_options,
+};
+use super::kernel_compatibility::Version;
+use super::nfs_server::{Export, serve};
+use super::{btrfs, ext, xfs};
+use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
+use crate::declared::{DeclaredOption, OptionKind, key};
+
+/// NFS on a file system of this list.
+pub(super) struct Nfs {
+    exported: &'static dyn FileSystem,
+}
+
+pub(super) static NFS: Nfs = Nfs { exported: &ext::EXT4 };
+
+/// The file systems that `export=` names.
+static EXPORTS: [&Nfs; 4] =
+    [&NFS, &Nfs { exported: &ext::EXT3 }, &Nfs { exported: &xfs::Xfs }, &Nfs { exported: &btrfs::Btrfs }];
+
+impl FileSystem for Nfs {
+    fn name(&self) -> &'static str {
+        "nfs"
+    }
+
+    fn about(&self) -> &'static str {
+        "NFS 4.2 over loopback, on ext4 unless export= names another one: only in a virtual machine."
+    }
+
+    fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
+        let name = options.iter().rev().find_map(|option| option.strip_prefix("export="))?;
+        let found = EXPORTS.into_iter().find(|export| export.exported.name() == name)?;
+        Some(found)
+    }
+
+    fn only_in_a_guest(&self) -> Option<&'static str> {
+        Some("fsb would configure and start the NFS server of this machine")
+    }
+
+    fn tools(&self) -> Option<&'static Tools> {
+        self.exported.tools()
+    }
+
+    fn driver(&self) -> Option<&'static str> {
+        Some("nfsd")
+    }
+
+    fn modules(&self) -> &'static [&'static str] {
+        match self.exported.name() {
+            "xfs" => &["xfs", "nfsd", "nfsv4"],
+            "btrfs" => &["btrfs", "nfsd", "nfsv4"],
+            _ => &["ext4", "nfsd", "nfsv4"],
+        }
+    }
+
+    fn helper_modules(&self) -> &'static [&'static str] {
+        self.exported.helper_modules()
+    }
+
+    fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
+        self.exported.mkfs_for(user, oldest, program)
+    }
+
+    fn fit(&self, large: &Geometry, bytes: u64, user: &[String]) -> Vec<String> {
+        self.exported.fit(large, bytes, user)
+    }
+
+    fn tune(&self) -> Option<&'static Tune> {
+        self.exported.tune()
+    }
+
+    fn options(&self) -> &'static [DeclaredOption] {
+        OPTIONS
+    }
+
+    fn hazards(&self) -> &'static [Hazard] {
+        const HAZARDS: &[Hazard] =
+            &[Hazard { cause: Cause::Options(&["async"]), loss: "a crash of the server may lose synced data" }];
+        HAZARDS
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        Some("client and server share one guest and its processors, and no network is between them")
+    }
+
+    fn minimum_size(&self) -> u64 {
+        self.exported.minimum_size()
+    }
+
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        let refused = |option: &str, why: String| {
+            TestbedError::request(format!("nfs refuses the option '{option}'"))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", option)
+                .tried(why)
+                .advice("'fsb list file-systems nfs' shows its options")
+        };
+        for option in &spec.options {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
+                let known = EXPORTS.map(|export| export.exported.name()).join(", ");
+                return Err(refused(option, format!("it exports one of {known}")));
+            }
+            if name == "vers" && !VERSIONS.contains(&value) {
+                let why = "NFS 3 and NFS 4.0 need servers beside the kernel's, which a guest lacks";
+                return Err(refused(option, why.to_owned()));
+            }
+            if SET_BY_FSB.contains(&name) {
+                return Err(refused(option, format!("fsb sets {name} itself")));
+            }
+        }
+        if spec.options.iter().any(|option| option == "sync") && spec.options.iter().any(|option| option == "async") {
+            return Err(refused("async", "it contradicts sync".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn discard_off(&self) -> Option<&'static str> {
+        self.exported.discard_off()
+    }
+
+    fn inspect(&self, device: &Path) -> Inspection {
+        self.exported.inspect(device)
+    }
+
+    /// Mounts the file system for the server, exports it, and mounts the export for the client.
+    fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
+        serve()?;
+        let export = Export::of_device(request.source)?;
+        let directory = export.make_directory()?;
+        let options = ExportOptions::split(request.options, self.exported.discard_off());
+        self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
+        let made = export.begin(options.asynchronous).and_then(|()| {
+            let source = export.source();
+            kernel::mount("nfs4", Path::new(&source), request.point, &options.of_client(export.address()))
+        });
+        match made {
+            Ok(()) => Ok(Mounted { export: Some(export), ..Mounted::default() }),
+            Err(error) => {
+                // The first error is the one that explains.
+                let _ = export.end();
+                Err(error)
+            }
+        }
+    }
+
+    fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
+        with_options(&["mount", "-t", "nfs4"], &ExportOptions::split(options, self.discard_off()).client)
+    }
+
+    /// Writes out the exported file system, which an asynchronous export leaves dirty, and completes its own deferred
+    /// work.
+    fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
+        let export = Export::of_device(idle.source)?;
+        export.sync()?;
+        self.exported.finish_background_work(&Idle { point: &export.directory(), source: idle.source })
+    }
+
+    fn journal(&self, device: &Path, name: &str, roots: &Roots) -> Option<Journal> {
+        self.exported.journal(device, name, roots)
+    }
+}
+
+/// The versions that need no server beside the kernel's.
+const VERSIONS: [&str; 2] = ["4.2", "4.1"];
+
+/// The client's options that describe the connection.
+const SET_BY_FSB: [&str; 9] =
+    ["addr", "clientaddr", "mountaddr", "mounthost", "port", "proto", "sec", "nfsvers", "minorversion"];
+
+/// The options of a target, by who reads them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ExportOptions {
+    /// Mount options of the exported file system.
+    server: Vec<String>,
+    client: Vec<String>,
+    asynchronous: bool,
+}
+
+impl ExportOptions {
+    /// Divides the options. `discard_off` belongs to the exported file system.
+    fn split(options: &[String], discard_off: Option<&str>) -> ExportOptions {
+        let mut split = ExportOptions::default();
+        for option in options {
+            match key(option) {
+                "export" | "sync" => {}
+                "async" => split.asynchronous = true,
+                _ if Some(option.as_str()) == discard_off => split.server.push(option.clone()),
+                "rsize" | "wsize" => split.client.push(in_bytes(option)),
+                _ => split.client.push(option.clone()),
+            }
+        }
+        split
+    }
+
+    /// Returns the client's mount options for the server at `address`.
+    fn of_client(&self, address: Ipv4Addr) -> Vec<String> {
+        let mut all = self.client.clone();
+        if !all.iter().any(|option| key(option) == "vers") {
+            all.push(format!("vers={}", VERSIONS[0]));
+        }
+        // Without `sec` the client would ask for Kerberos first.
+        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned()]);
+        all.extend([format!("addr={address}"), format!("clientaddr={}", Ipv4Addr::LOCALHOST)]);
+        all
+    }
+}
+
+/// Returns an option with a size as the kernel reads it: `rsize=65536` for `rsize=64K`.
+fn in_bytes(option: &str) -> String {
+    match option.split_once('=').map(|(name, size)| (name, size.parse::<Bytes>())) {
+        Some((name, Ok(bytes))) => format!("{name}={}", bytes.0),
+        _ => option.to_owned(),
+    }
+}
+
+/// From nfs(5) and exports(5).
+static OPTIONS: &[DeclaredOption] = &[
+    DeclaredOption::flag(Durability, "sync", "the server answers when changes are on its device (default)"),
+    DeclaredOption::flag(Durability, "async", "the server answers before changes are on its device"),
+    DeclaredOption::value(
+        Layout,
+        "export",
+        OptionKind::Word(&["ext3", "ext4", "xfs", "btrfs"]),
+        "ext4",
+        "the exported file system",
+    ),
+    DeclaredOption::value(Data, "vers", OptionKind::Word(&VERSIONS), "4.2", "version of the protocol"),
+    DeclaredOption::value(Data, "rsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a read call"),
+    DeclaredOption::value(Data, "wsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a write call"),
+    DeclaredOption::value(Resources, "nconnect", OptionKind::Number(1..=16), "1", "TCP connections to the server"),
+    DeclaredOption::flag(Access, "ac", "the client keeps attributes for a while (default)"),
+    DeclaredOption::flag(Access, "noac", "the client keeps no attributes and writes synchronously"),
+    DeclaredOption::value(Access, "actimeo", OptionKind::Number(0..=86_400), "", "seconds that attributes are kept"),
+    DeclaredOption::flag(Access, "cto", "an open checks whether the file changed (default)"),
+    DeclaredOption::flag(Access, "nocto", "an open does not check whether the file changed"),
+    DeclaredOption::value(
+        Access,
+        "lookupcache",
+        OptionKind::Word(&["all", "none", "positive"]),
+        "all",
+        "names that the client keeps",
+    ),
+    DeclaredOption::flag(Access, "hard", "calls are repeated until the server answers (default)"),
+    DeclaredOption::flag(Access, "soft", "calls fail after some repetitions"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::{check, of_target};
+    use super::*;
+
+    fn spec(text: &str) -> FileSystemSpec {
+        text.parse::<fsb_model::Target>().unwrap().file_system().unwrap().clone()
+    }
+
+    fn refusal(text: &str) -> Option<String> {
+        let spec = spec(text);
+        check(of_target(&spec).unwrap(), &spec).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_exported_file_system_decides_programs_and_modules() {
+        let of = |text: &str| of_target(&spec(text)).unwrap();
+        assert_eq!(of("nfs").tools().unwrap().mkfs, "mkfs.ext4");
+        assert_eq!(of("nfs,async,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
+        assert!(of("nfs,export=btrfs").modules().contains(&"btrfs"));
+        assert_eq!(of("nfs,export=ext3").name(), "nfs");
+        let undeclared = |export: &&&Nfs| !of("nfs").modules().contains(&"nfsd") || export.modules().is_empty();
+        assert_eq!(EXPORTS.iter().filter(undeclared).count(), 0);
+    }
+
+    #[test]
+    fn options_that_would_reach_beyond_the_guest_are_refused() {
+        for (target, said) in [
+            ("nfs,export=reiserfs", "it exports one of ext4, ext3, xfs, btrfs"),
+            ("nfs,vers=3", "need servers beside the kernel's"),
+            ("nfs,addr=192.0.2.1", "fsb sets addr itself"),
+            ("nfs,sec=krb5", "fsb sets sec itself"),
+            ("nfs,sync,async", "contradicts"),
+            ("nfs,rsize=2M", "1.00 MiB at most"),
+            ("nfs,nconnect=17", "number from 1 to 16"),
+        ] {
+            let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
+            assert!(text.contains(said), "{target}: {text}");
+        }
+        for target in ["nfs", "nfs,vers=4.1,async,rsize=64K,nconnect=4,export=xfs,noatime", "nfs,timeo=600"] {
+            assert_eq!(refusal(target), None, "{target}");
+        }
+    }
+
+    #[test]
+    fn an_asynchronous_export_is_unsafe() {
+        let risks = |text: &str| super::super::requested_risks(&spec(text));
+        assert_eq!(risks("nfs,sync"), []);
+        assert_eq!(risks("nfs,async")[0].cause, "async");
+    }
+
+    #[test]
+    fn options_go_to_the_server_the_export_or_the_client() {
+        let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1"].map(str::to_owned);
+        let split = ExportOptions::split(&options, Some("nodiscard"));
+        assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
+        let client = split.of_client(Ipv4Addr::new(127, 1, 0, 7)).join(",");
+        assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
+        let usual = ExportOptions::split(&[], None).of_client(Ipv4Addr::LOCALHOST);
+        assert_eq!(usual[0], "vers=4.2");
+    }
+}

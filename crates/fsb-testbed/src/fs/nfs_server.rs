@@ -1,0 +1,264 @@
+//! The NFS server of the kernel, configured without the programs of nfs-utils.
+//!
+//! The server asks user space which addresses are which client, which directories it exports, and which directory a file
+//! handle begins with. It keeps the answers in caches below /proc/net/rpc, which are filled here before anything asks.
+//! Formats: `svc_export_parse` and `expkey_parse` of fs/nfsd/export.c, `ip_map_parse` of net/sunrpc/svcauth_unix.c.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use fsb_sys::block::{self, DeviceNumber};
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::{mount as kernel, network, poll_until};
+use rustix::fs::{Mode, OFlags};
+
+/// The directory with the mount points of the exported file systems, which is the root of the server.
+const ROOT: &str = "/run/fsb-nfs";
+
+/// The server's own file system, where the kernel's module expects it.
+const NFSD: &str = "/proc/fs/nfsd";
+
+/// The threads of the server: the default of rpc.nfsd(8).
+const THREADS: u32 = 8;
+
+/// The shortest grace period that the server accepts, in seconds (`nfsd4_write_time` of fs/nfsd/nfsctl.c).
+const GRACE: u32 = 10;
+
+/// The time limit for the end of the grace period, which emulated guests reach late.
+const GRACE_LIMIT: Duration = Duration::from_secs(120);
+
+/// The time limit for the unmount of the exported file system. The server closes files with a short delay.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An exported file system, as a function of its device. Each has an address of its own, because the client shares one
+/// set of connections between all mounts from an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Export(DeviceNumber);
+
+impl Export {
+    pub(super) fn of_device(device: &Path) -> Result<Export, TestbedError> {
+        let missing = || TestbedError::machine("the exported device is not there").tried(device.display().to_string());
+        block::number_of(device).map(Export).ok_or_else(missing)
+    }
+
+    fn name(self) -> String {
+        format!("{}-{}", self.0.0, self.0.1)
+    }
+
+    /// Returns the mount point of the exported file system.
+    pub(super) fn directory(self) -> PathBuf {
+        Path::new(ROOT).join(self.name())
+    }
+
+    /// Creates the mount point and returns it.
+    pub(super) fn make_directory(self) -> Result<PathBuf, TestbedError> {
+        let directory = self.directory();
+        std::fs::create_dir_all(&directory).map_err(|error| unserved("make", &directory, &error))?;
+        Ok(directory)
+    }
+
+    /// Returns the address at which the client reaches it.
+    pub(super) fn address(self) -> Ipv4Addr {
+        let [.., high, low] = self.0.1.to_be_bytes();
+        Ipv4Addr::new(127, 1 + (self.0.0 % 128) as u8, high, low)
+    }
+
+    /// Returns the client's name of it: `127.127.0.1:/254-1`.
+    pub(super) fn source(self) -> String {
+        format!("{}:/{}", self.address(), self.name())
+    }
+
+    /// Returns the number by which file handles name it. 0 is the root of the server.
+    fn fsid(self) -> u32 {
+        // The kernel has 12 bits of major and 20 of minor numbers. The server reads the number as a signed one.
+        ((self.0.0 << 20) | self.0.1) & 0x7fff_ffff
+    }
+
+    /// Exports the file system that is mounted at its directory. If `asynchronous`, the server answers before changes are
+    /// on the device.
+    pub(super) fn begin(self, asynchronous: bool) -> Result<(), TestbedError> {
+        let flags = FLAGS | if asynchronous { FLAG_ASYNC } else { 0 };
+        let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        served.exports.insert(self.fsid(), (self, flags));
+        publish(&served.exports)?;
+        // A client with the same name would find that both addresses are one server, and share its connections.
+        let identifier = Path::new("/sys/fs/nfs/net/nfs_client/identifier");
+        if identifier.exists() { write(identifier, &format!("{}\n", self.name())) } else { Ok(()) }
+    }
+
+    /// Returns whether the server knows a client of this export.
+    fn has_client(self) -> bool {
+        let name = format!(" {}/", self.name());
+        let clients = std::fs::read_dir(Path::new(NFSD).join("clients")).into_iter().flatten().flatten();
+        let mut infos = clients.filter_map(|client| std::fs::read_to_string(client.path().join("info")).ok());
+        infos.any(|info| info.lines().any(|line| line.starts_with("name: ") && line.contains(&name)))
+    }
+
+    /// Writes out what the server holds of it.
+    pub(crate) fn sync(self) -> Result<(), TestbedError> {
+        let path = self.directory();
+        let directory = rustix::fs::open(&path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        directory.and_then(rustix::fs::syncfs).map_err(|errno| {
+            TestbedError::trial("the exported file system could not be written out").tried(attempt(
+                "syncfs",
+                &path,
+                &errno.into(),
+            ))
+        })
+    }
+
+    /// Ends the export after the client has unmounted it, and unmounts the file system. The server then holds neither
+    /// data nor open files of it.
+    pub(crate) fn end(self) -> Result<(), TestbedError> {
+        // An unmounted client still closes files. It says goodbye when it has closed all.
+        if !poll_until(PATIENCE, || !self.has_client()) {
+            return Err(TestbedError::trial("the NFS client still uses its server after the unmount"));
+        }
+        let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        served.exports.remove(&self.fsid());
+        served.empty_caches()?;
+        publish(&served.exports)?;
+        match kernel::unmount_patiently(&self.directory(), PATIENCE)? {
+            Some(note) => Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Flags of include/uapi/linux/nfsd/export.h: any port, no check of subtrees, and the number of the export in file
+/// handles. Users keep their identity, root included.
+const FLAGS: u32 = 0x0002 | 0x0400 | 0x2000;
+const FLAG_ASYNC: u32 = 0x0010;
+
+/// The exports of this process.
+static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), emptied: None });
+
+struct Served {
+    /// The exports with their flags, by number.
+    exports: BTreeMap<u32, (Export, u32)>,
+    /// The time when the server's caches were emptied.
+    emptied: Option<Instant>,
+}
+
+impl Served {
+    /// Empties the caches that hold the directories of exports. Emptying the second one also closes the server's files.
+    fn empty_caches(&mut self) -> Result<(), TestbedError> {
+        /// The kernel compares whole seconds (`write_flush` of net/sunrpc/cache.c). A second request within the same one
+        /// would take effect up to 30 s later.
+        const BETWEEN: Duration = Duration::from_millis(1100);
+        if let Some(left) = self.emptied.and_then(|last| BETWEEN.checked_sub(last.elapsed())) {
+            std::thread::sleep(left);
+        }
+        for cache in ["nfsd.export", "nfsd.fh"] {
+            write(&Path::new("/proc/net/rpc").join(cache).join("flush"), "1\n")?;
+        }
+        self.emptied = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// Fills the server's caches.
+fn publish(served: &BTreeMap<u32, (Export, u32)>) -> Result<(), TestbedError> {
+    let channel = |cache: &str| Path::new("/proc/net/rpc").join(cache).join("channel");
+    let addresses = served.values().map(|(export, _)| export.address());
+    for address in addresses.chain([Ipv4Addr::LOCALHOST]) {
+        write(&channel("auth.unix.ip"), &client_line(address))?;
+    }
+    let exports = served.iter().map(|(fsid, (export, flags))| (*fsid, export.directory(), *flags));
+    for (fsid, directory, flags) in [(0, PathBuf::from(ROOT), FLAGS)].into_iter().chain(exports) {
+        write(&channel("nfsd.export"), &export_line(fsid, &directory, flags))?;
+        write(&channel("nfsd.fh"), &handle_line(fsid, &directory))?;
+    }
+    Ok(())
+}
+
+/// The name of all clients.
+const CLIENT: &str = "fsb";
+
+/// The time until which the answers are valid, in seconds since 1970. exportfs(8) writes the same.
+const NEVER: u32 = i32::MAX as u32;
+
+fn client_line(address: Ipv4Addr) -> String {
+    format!("nfsd {address} {NEVER} {CLIENT}\n")
+}
+
+fn export_line(fsid: u32, directory: &Path, flags: u32) -> String {
+    /// The user and group of anonymous clients, which do not exist here.
+    const ANONYMOUS: u32 = 65_534;
+    format!("{CLIENT} {} {NEVER} {flags} {ANONYMOUS} {ANONYMOUS} {fsid}\n", directory.display())
+}
+
+/// A file handle of type 1 begins with the number of the export, in the byte order of the processor.
+fn handle_line(fsid: u32, directory: &Path) -> String {
+    let hex: String = fsid.to_ne_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{CLIENT} 1 \\x{hex} {NEVER} {}\n", directory.display())
+}
+
+/// Starts the server unless it runs. It ends with the guest.
+pub(super) fn serve() -> Result<(), TestbedError> {
+    let control = |name: &str| Path::new(NFSD).join(name);
+    let threads = fsb_sys::read_trimmed(&control("threads"));
+    if threads.is_some_and(|threads| threads != "0") {
+        return Ok(());
+    }
+    network::bring_loopback_up().map_err(|error| unserved("set up", Path::new("lo"), &error))?;
+    if !control("threads").exists() {
+        kernel::mount("nfsd", Path::new("nfsd"), Path::new(NFSD), &[])?;
+    }
+    // Linux 6.12 and later can bypass the RPC layer where client and server share a kernel.
+    let bypass = Path::new("/sys/module/nfs/parameters/localio_enabled");
+    if bypass.exists() {
+        write(bypass, "N\n")?;
+    }
+    std::fs::create_dir_all(ROOT).map_err(|error| unserved("make", Path::new(ROOT), &error))?;
+    // Before the socket, because the server then reads its versions. Without NFS 3 it needs no rpcbind.
+    write(&control("versions"), "-2 -3 -4.0 +4.1 +4.2\n")?;
+    write(&control("nfsv4gracetime"), &format!("{GRACE}\n"))?;
+    write(&control("portlist"), "tcp 2049\n")?;
+    write(&control("threads"), &format!("{THREADS}\n"))?;
+    // No client from before a crash can claim its state. A server without a record of clients, as here, refuses to end
+    // the grace period early in newer kernels, and opens wait for its end.
+    let grace = control("v4_end_grace");
+    let _ = write(&grace, "Y\n");
+    match poll_until(GRACE_LIMIT, || fsb_sys::read_trimmed(&grace).is_none_or(|ended| ended == "Y")) {
+        true => Ok(()),
+        false => Err(TestbedError::trial("the grace period of the NFS server does not end").tried(format!(
+            "waited {} s for Y in {}",
+            GRACE_LIMIT.as_secs(),
+            grace.display()
+        ))),
+    }
+}
+
+/// Writes a line in one call, as the kernel's files require.
+fn write(path: &Path, line: &str) -> Result<(), TestbedError> {
+    let written = OpenOptions::new().write(true).open(path).and_then(|mut file| file.write_all(line.as_bytes()));
+    written.map_err(|error| unserved(&format!("write '{}' to", line.trim_end()), path, &error))
+}
+
+fn unserved(verb: &str, path: &Path, error: &std::io::Error) -> TestbedError {
+    TestbedError::trial("the NFS server could not be set up").tried(attempt(verb, path, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_of_the_caches_are_those_that_the_kernel_parses() {
+        let export = Export(DeviceNumber(254, 259));
+        let directory = export.directory();
+        assert_eq!(client_line(export.address()), "nfsd 127.127.1.3 2147483647 fsb\n");
+        assert_eq!(
+            export_line(export.fsid(), &directory, FLAGS | FLAG_ASYNC),
+            "fsb /run/fsb-nfs/254-259 2147483647 9234 65534 65534 266338563\n"
+        );
+        let hex = if cfg!(target_endian = "little") { "0301e00f" } else { "0fe00103" };
+        assert_eq!(handle_line(export.fsid(), &directory), format!("fsb 1 \\x{hex} 2147483647 /run/fsb-nfs/254-259\n"));
+    }
+}
