@@ -33,6 +33,7 @@ pub static REGISTRY: &[ShippedPlan] = shipped! {
     "fedorchuk.toml": "Fedorchuk 2008: copying and deleting trees of files, RAID-0 included.",
     "git.toml": "Your own work: git clones, looks for changes, and packs.",
     "horvath-incache.toml": "Horváth 2006: IOzone's thirteen operations within memory on the same four file systems.",
+    "horvath-nfs.toml": "Horváth 2006: IOzone's thirteen operations over NFS, with close inside the clock.",
     "horvath.toml": "Horváth 2006: IOzone's thirteen operations on ext3, JFS, ReiserFS and xfs.",
     "journal-modes.toml": "Example: ext2, and ext3 with each mode of its journal.",
     "pokorny.toml": "Pokorný 2023: creating, reading and writing in cycles on ext2, ext4, btrfs and NTFS.",
