@@ -19,6 +19,8 @@ mod earlier;
 mod exit;
 mod gate;
 mod message;
+#[cfg(feature = "emulations")]
+mod own_directory;
 mod progress;
 mod published;
 mod remote;

@@ -4,7 +4,6 @@
 //! it in a directory of its own below the one that the file names. The whole file is checked before anything is
 //! changed. That directory is removed however a run ends, because the undo ledger lists it.
 
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,13 +18,11 @@ use fsb_model::flow::{Flow, Op};
 use fsb_model::{Durability, WorkloadSpec, errno};
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
 use fsb_store::input::LARGEST_SCRIPT;
-use fsb_testbed::control;
-use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
-use rustix::fs::Access;
 
 use crate::coordinator::{self, Turn};
 use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
+use crate::own_directory::{self, OwnDirectory};
 use crate::result_owner::Rights;
 use crate::space::{Need, Room};
 use crate::{code, results};
@@ -192,34 +189,12 @@ fn assignment(text: &str) -> anyhow::Result<(String, String)> {
 /// Checks the directory, the flow (by asking the engine) and the free space.
 fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
     let directory = &run.directory;
-    check_directory(directory)?;
+    own_directory::check(directory, "filebench")?;
     Rights::below(directory)?;
     let (spec, sizing) = request.workload(run);
     let job =
         workload::parse(&spec, &sizing).map_err(|error| exit::failure(&code::INVALID_WORKLOAD, error.to_string()))?;
     check_space(directory, job.as_ref())
-}
-
-fn check_directory(directory: &Path) -> anyhow::Result<()> {
-    let shown = directory.display();
-    let metadata = std::fs::metadata(directory).map_err(|error| {
-        exit::failure(
-            &code::DIRECTORY,
-            format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"),
-        )
-    })?;
-    if metadata.file_type().is_block_device() {
-        let advice = format!("mount it first, or measure file systems on it: fsb run ext4@{shown} --suite fileserver");
-        let message = format!("{shown} is a block device, but filebench makes files in a directory: {advice}");
-        let fields = [("path", shown.to_string().into()), ("kind", "block_device".into())];
-        return Err(exit::failure_about(&code::DIRECTORY, fields, message));
-    }
-    if !metadata.is_dir() {
-        return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));
-    }
-    rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("the directory {shown} cannot be written to: {errno}"))
-    })
 }
 
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
@@ -343,14 +318,14 @@ impl MeasuringSession<'_> {
 
     /// One run; the outer error is one of printing.
     fn run(&mut self, run: &Run) -> anyhow::Result<Result<(), Failed>> {
-        let own = Own::make(&run.directory)?;
+        let own = OwnDirectory::make(&run.directory)?;
         let measured = self.measure(run, &own);
         self.say("Shutting down processes")?;
         own.remove()?;
         measured
     }
 
-    fn measure(&mut self, run: &Run, root: &Own) -> anyhow::Result<Result<(), Failed>> {
+    fn measure(&mut self, run: &Run, root: &OwnDirectory) -> anyhow::Result<Result<(), Failed>> {
         self.say("Populating and pre-allocating filesets")?;
         for set in &run.flow.filesets {
             let made = (set.files as f64 * set.preallocated).round();
@@ -382,7 +357,7 @@ impl MeasuringSession<'_> {
         &mut self,
         run: &Run,
         step: Step,
-        root: &Own,
+        root: &OwnDirectory,
         what: &str,
     ) -> anyhow::Result<Result<Option<Measurement>, Failed>> {
         let task = self.request.task(run, step, &root.path);
@@ -419,42 +394,6 @@ impl MeasuringSession<'_> {
         self.told = Instant::now();
         let of = if of > 0 { format!(" of {of}") } else { String::new() };
         say(&format!("{:.0} s: {done}{of} {what}", self.at()));
-    }
-}
-
-/// The directory that a run has for itself, which goes with this value; of a killed run the undo ledger knows it.
-struct Own {
-    path: PathBuf,
-    rights: Rights,
-    ledger: Ledger,
-    handle: Option<EntryHandle>,
-}
-
-impl Own {
-    fn make(directory: &Path) -> anyhow::Result<Own> {
-        let within = crate::result_owner::absolute(directory)?;
-        let rights = Rights::below(&within)?;
-        let ledger = Ledger::open(&ledger::default_directory()?, Owner::current(), control::RULES)?;
-        let (path, handle) = ledger.record_directory(&within, rights.uid())?;
-        let own = Own { path, rights, ledger, handle: Some(handle) };
-        let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
-        made.map_err(|error| {
-            exit::failure(&code::OUTPUT_FAILED, format!("cannot make the directory {}: {error}", own.path.display()))
-        })?;
-        Ok(own)
-    }
-
-    fn remove(mut self) -> anyhow::Result<()> {
-        self.handle.take().map_or(Ok(()), |handle| self.ledger.undo(handle).map(drop))?;
-        Ok(())
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        if let Some(Err(error)) = self.handle.take().map(|handle| self.ledger.undo(handle)) {
-            say(&format!("warning: {error}"));
-        }
     }
 }
 
