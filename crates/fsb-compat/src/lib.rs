@@ -12,7 +12,7 @@ mod draft;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
-mod fio;
+pub mod fio;
 pub mod horvath;
 mod ior;
 pub mod iozone;

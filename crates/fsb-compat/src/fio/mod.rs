@@ -1,6 +1,8 @@
-//! fio: JSON and json+, one document or several, with or without text around them.
+//! fio: its results (JSON and json+, one document or several, with or without text around them), and its job files.
 
 mod export;
+pub mod job;
+pub mod print;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,0 +1,997 @@
+//! fio's job files: sections of options, converted to workloads of the engine.
+//!
+//! An option is either performed as fio performs it, or refused with its line, or it does not change the work and a note
+//! says so. Half a job is a different job, so a file with a refused option does not run at all.
+
+use std::collections::BTreeMap;
+
+use fsb_model::{Params, WorkloadSpec};
+
+/// Something in a file that fsb refuses, or does in another way.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Remark {
+    /// From 1.
+    pub line: usize,
+    pub message: String,
+}
+
+/// A job file that fsb can run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobFile {
+    /// In the order of the file.
+    pub jobs: Vec<FioJob>,
+    /// The differences from fio, by line.
+    pub notes: Vec<Remark>,
+}
+
+/// A section of a job file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FioJob {
+    /// The name in results.
+    pub name: String,
+    pub description: Option<String>,
+    /// The line of the section.
+    pub line: usize,
+    /// The number of processes, each with files of its own.
+    pub processes: u32,
+    /// The number of the group in results, from 0.
+    pub group: u32,
+    /// Whether the processes of a group share one result.
+    pub group_reporting: bool,
+    /// Whether the job starts when all earlier ones have ended, instead of beside them.
+    pub waits: bool,
+    /// The directory in which its files are made.
+    pub directory: Option<String>,
+    /// The work of each process.
+    pub workload: WorkloadSpec,
+    pub direction: Direction,
+    /// Bytes of a record.
+    pub record_size: u64,
+    /// The number of records that each process moves; `None` if only the time ends the job.
+    pub operations: Option<u64>,
+    /// Seconds after which the job ends, if it has not ended before.
+    pub seconds: Option<f64>,
+    /// The seed; `None` if each run has another one.
+    pub seed: Option<u64>,
+    /// Whether the data of the files is dropped from the page cache before the clock starts.
+    pub evict: bool,
+    pub latency: LatencyKind,
+    /// Percentiles to print, ascending, from 0 to 100.
+    pub percentiles: Vec<f64>,
+    /// All options of the job with those of `[global]`, as written.
+    pub options: BTreeMap<String, String>,
+}
+
+/// The direction of the data of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    Read,
+    Write,
+    /// Both, in one result (`unified_rw_reporting=1`).
+    Mixed,
+}
+
+impl Direction {
+    /// Returns the key of the direction in fio's JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Read => "read",
+            Direction::Write => "write",
+            Direction::Mixed => "mixed",
+        }
+    }
+}
+
+/// The meaning of the measured time of one operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatencyKind {
+    /// The call that moves a record: fio's completion latency.
+    Completion,
+    /// From the submission of a request to its completion: fio's total latency.
+    Total,
+    /// Contains more than fio's times, such as a sync after each write, so it is not printed.
+    NotComparable,
+}
+
+/// fio's percentiles if `percentile_list` is not given.
+const PERCENTILES: [f64; 17] =
+    [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+
+/// The most processes of a file: each has a worker.
+const MOST_PROCESSES: u64 = 512;
+/// The most files of a process: the engine holds all of them open.
+const MOST_FILES: u64 = 16;
+/// The most sections of a file.
+const MOST_JOBS: usize = 512;
+
+/// Other names of options.
+const ALIASES: [(&str, &str); 6] = [
+    ("readwrite", "rw"),
+    ("blocksize", "bs"),
+    ("io_limit", "io_size"),
+    ("group_report", "group_reporting"),
+    ("iodepth_batch_submit", "iodepth_batch"),
+    ("wait_for_all", "wait_for_previous"),
+];
+
+/// Options without effect on the work, and the reason.
+const INERT: &[(&str, &str)] = &[
+    ("thread", "fsb runs each job in a process of its own"),
+    ("unlink", "fsb makes files in a directory of its own and removes it at the end"),
+    ("filename_format", "fsb names the files itself"),
+    ("eta", "fsb prints its own progress"),
+    ("eta_newline", "fsb prints its own progress"),
+    ("write_bw_log", "fsb writes no logs"),
+    ("write_lat_log", "fsb writes no logs"),
+    ("write_iops_log", "fsb writes no logs"),
+    ("log_avg_msec", "fsb writes no logs"),
+    ("per_job_logs", "fsb writes no logs"),
+    ("disable_slat", "fsb measures one latency for each operation"),
+    ("disable_lat", "fsb measures one latency for each operation"),
+    ("disable_bw_measurement", "fsb computes bandwidth from the whole job"),
+    ("create_serialize", "fsb makes the files of one process after the other"),
+    ("refill_buffers", "fsb writes other bytes with each record in any case"),
+];
+
+/// Options that are refused with more advice than their name.
+const REFUSED: &[(&str, &str)] = &[
+    ("verify", "use fsb run with verify = true, which compares the data that is read"),
+    ("rate", "use fsb run with the parameter rate of a workload"),
+    ("rate_iops", "use fsb run with the parameter rate of a workload, which measures latency from the due time"),
+    ("thinktime", "use a flow: docs/flow.md"),
+    ("fsync", "the engine calls fdatasync after each write: use fdatasync=1"),
+    ("fsync_on_close", "the engine closes files after the clock has stopped: use end_fsync=1"),
+    ("norandommap", "the engine visits each record once: leave it out, or give a random_distribution"),
+    ("ramp_time", "leave it out, or use fsb run, which finds the warm-up itself"),
+    ("bsrange", "the engine has one size of records: use bs"),
+    ("bssplit", "the engine has one size of records: use bs"),
+    ("new_group", "use stonewall, which begins a group too"),
+    ("opendir", "fsb makes the files itself: use directory"),
+];
+
+/// An option as written.
+#[derive(Debug, Clone)]
+struct Written {
+    line: usize,
+    value: String,
+}
+
+/// Options by name; a later one replaces an earlier one.
+type Options = BTreeMap<String, Written>;
+
+/// A section as written.
+#[derive(Debug, Clone)]
+struct Section {
+    name: String,
+    line: usize,
+    options: Options,
+}
+
+/// Reads a job file. `variable` returns the value of an environment variable, for `${NAME}`.
+///
+/// # Errors
+/// All problems of the file, by line; never empty.
+pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<JobFile, Vec<Remark>> {
+    let mut problems = Vec::new();
+    let sections = sections(text, variable, &mut problems);
+    if sections.is_empty() && problems.is_empty() {
+        let message = "the file has no job: add a section such as [job1]".to_owned();
+        problems.push(Remark { line: text.lines().count().max(1), message });
+    }
+    let (mut jobs, mut notes) = (Vec::<FioJob>::new(), Vec::new());
+    let mut group = 0;
+    for section in sections {
+        let mut reader =
+            Reader { options: section.options.clone(), kilo: 1024, problems: Vec::new(), notes: Vec::new() };
+        let job = reader.job(&section);
+        problems.append(&mut reader.problems);
+        notes.append(&mut reader.notes);
+        let Some((mut job, begins_group)) = job else { continue };
+        group += u32::from(begins_group && !jobs.is_empty());
+        job.group = group;
+        job.waits &= !jobs.is_empty();
+        jobs.push(job);
+    }
+    check_files(&jobs, &mut problems);
+    let processes: u64 = jobs.iter().map(|job| u64::from(job.processes)).sum();
+    if let Some(last) = jobs.last().filter(|_| processes > MOST_PROCESSES) {
+        let message = format!("{processes} processes in all are too many: at most {MOST_PROCESSES}");
+        problems.push(Remark { line: last.line, message });
+    }
+    // Options of [global] are read once for each job.
+    for remarks in [&mut problems, &mut notes] {
+        remarks.sort();
+        remarks.dedup();
+    }
+    if problems.is_empty() { Ok(JobFile { jobs, notes }) } else { Err(problems) }
+}
+
+/// Refuses jobs that would share a file: fsb makes files for each process.
+fn check_files(jobs: &[FioJob], problems: &mut Vec<Remark>) {
+    let mut seen: BTreeMap<(Option<&str>, &str), &str> = BTreeMap::new();
+    for job in jobs {
+        let Some(name) = job.options.get("filename") else { continue };
+        if let Some(other) = seen.insert((job.directory.as_deref(), name), &job.name) {
+            let message = format!(
+                "filename: jobs '{other}' and '{}' share the file {name}, but fsb makes files for each job: leave out \
+                 filename if each may have its own",
+                job.name
+            );
+            problems.push(Remark { line: job.line, message });
+        }
+    }
+}
+
+/// Splits the text into sections. Options of `[global]` hold for the sections that follow.
+fn sections(text: &str, variable: &dyn Fn(&str) -> Option<String>, problems: &mut Vec<Remark>) -> Vec<Section> {
+    let (mut global, mut jobs) = (Options::new(), Vec::<Section>::new());
+    let mut in_global = None;
+    for (line, written) in (1..).zip(text.lines()) {
+        let mut refuse = |message: String| problems.push(Remark { line, message });
+        // As in fio, a comment may follow an option.
+        let content = written.split([';', '#']).next().unwrap_or_default().trim();
+        if content.is_empty() {
+            continue;
+        }
+        if let Some(name) = content.strip_prefix('[') {
+            let Some(name) = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty()) else {
+                refuse(format!("'{}' is not the name of a section: write [NAME]", excerpt(content)));
+                continue;
+            };
+            in_global = Some(name == "global");
+            if name != "global" {
+                if jobs.len() == MOST_JOBS {
+                    refuse(format!("more than {MOST_JOBS} jobs"));
+                    return jobs;
+                }
+                jobs.push(Section { name: name.to_owned(), line, options: global.clone() });
+            }
+            continue;
+        }
+        if content.split_whitespace().next() == Some("include") {
+            refuse("include: files are not included: copy the lines of that file".to_owned());
+            continue;
+        }
+        let (name, value) = content.split_once('=').unwrap_or((content, ""));
+        let (name, value) = (name.trim(), value.trim());
+        let value = match substituted(value, variable) {
+            Ok(value) => value,
+            Err(why) => {
+                refuse(format!("{}: {why}", excerpt(name)));
+                continue;
+            }
+        };
+        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name).to_owned();
+        let option = Written { line, value };
+        match (in_global, jobs.last_mut()) {
+            (Some(true), _) => drop(global.insert(name, option)),
+            (Some(false), Some(job)) => drop(job.options.insert(name, option)),
+            _ => refuse(format!("{}: the option precedes all sections: write [global] before it", excerpt(&name))),
+        }
+    }
+    jobs
+}
+
+/// Returns the start of a text, for a message.
+fn excerpt(text: &str) -> String {
+    text.chars().take(40).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}
+
+/// Replaces `${NAME}` by values of environment variables.
+fn substituted(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
+    let (mut text, mut rest) = (String::new(), value);
+    while let Some(at) = rest.find('$') {
+        text += &rest[..at];
+        let name = rest[at + 1..].strip_prefix('{').and_then(|rest| rest.split_once('}'));
+        let Some((name, after)) = name else {
+            return Err("keywords such as $jobname are not supported: write the value".to_owned());
+        };
+        let found = variable(name).filter(|found| !found.contains(['$', '\n']));
+        text += &found.ok_or_else(|| format!("the environment variable {} is not set", excerpt(name)))?;
+        rest = after;
+    }
+    Ok(text + rest)
+}
+
+/// The workload of a section while it is read.
+#[derive(Debug, Clone, Copy)]
+struct Access {
+    direction: Direction,
+    random: bool,
+}
+
+/// The engine's backend for an I/O engine of fio.
+#[derive(Debug, Clone, Copy)]
+struct Backend {
+    name: &'static str,
+    /// Whether it keeps several requests in flight.
+    queues: bool,
+}
+
+/// Takes the options of one section.
+struct Reader {
+    options: Options,
+    /// The meaning of `k`: `kb_base`.
+    kilo: u64,
+    problems: Vec<Remark>,
+    notes: Vec<Remark>,
+}
+
+impl Reader {
+    fn refuse(&mut self, line: usize, message: impl Into<String>) {
+        self.problems.push(Remark { line, message: message.into() });
+    }
+
+    fn note(&mut self, line: usize, message: impl Into<String>) {
+        self.notes.push(Remark { line, message: message.into() });
+    }
+
+    /// Returns the value that `parse` makes of an option. Refuses a value of which it makes none.
+    fn value<T>(&mut self, name: &str, expected: &str, parse: impl FnOnce(&str) -> Option<T>) -> Option<(usize, T)> {
+        let Written { line, value } = self.options.remove(name)?;
+        let parsed = parse(&value);
+        if parsed.is_none() {
+            self.refuse(line, format!("{name}: '{}' is not supported: give {expected}", excerpt(&value)));
+        }
+        parsed.map(|parsed| (line, parsed))
+    }
+
+    fn flag(&mut self, name: &str) -> Option<(usize, bool)> {
+        self.value(name, "0 or 1", |value| match value {
+            "" | "1" => Some(true),
+            "0" => Some(false),
+            _ => None,
+        })
+    }
+
+    /// Returns whether an option is set, and 0 as its line if it is not given.
+    fn is_set(&mut self, name: &str, default: bool) -> (usize, bool) {
+        self.flag(name).unwrap_or((0, default))
+    }
+
+    fn number(&mut self, name: &str, most: u64) -> Option<(usize, u64)> {
+        self.value(name, &format!("a number from 1 to {most}"), |value| {
+            value.parse().ok().filter(|number| (1..=most).contains(number))
+        })
+    }
+
+    fn size(&mut self, name: &str) -> Option<(usize, u64)> {
+        let kilo = self.kilo;
+        self.value(name, "one size in bytes, such as 64m", |value| bytes(value, kilo))
+    }
+
+    /// Returns the job of a section and whether it begins a group. Returns `None` after a problem.
+    fn job(&mut self, section: &Section) -> Option<(FioJob, bool)> {
+        let line = section.line;
+        let all = section.options.iter().map(|(name, option)| (name.clone(), option.value.clone())).collect();
+        for (name, why) in REFUSED {
+            if let Some(option) = self.options.remove(*name)
+                && option.value != "0"
+            {
+                self.refuse(option.line, format!("fio's option {name} is not supported: {why}"));
+            }
+        }
+        for (name, why) in INERT {
+            if let Some(option) = self.options.remove(*name) {
+                self.note(option.line, format!("{name} has no effect: {why}"));
+            }
+        }
+        if let Some((_, kilo)) = self.value("kb_base", "1000 or 1024", |value| match value {
+            "1000" => Some(1000),
+            "1024" => Some(1024),
+            _ => None,
+        }) {
+            self.kilo = kilo;
+        }
+        let text = |option: Written| option.value;
+        let name = self.options.remove("name").map(text).filter(|name| !name.is_empty());
+        let description = self.options.remove("description").map(text);
+        let processes = self.number("numjobs", MOST_PROCESSES).map_or(1, |(_, number)| number as u32);
+        let (_, group_reporting) = self.is_set("group_reporting", false);
+        let (_, stonewall) = self.is_set("stonewall", false);
+        let (_, waits) = self.is_set("wait_for_previous", false);
+        let directory = self.directory();
+        self.filename(processes);
+        let access = self.access(line);
+        let work = access.and_then(|access| self.work(section, access));
+        let seed = self.seed();
+        let percentiles = self.percentiles();
+        for (name, option) in std::mem::take(&mut self.options) {
+            self.refuse(option.line, format!("fio's option {} is not supported: remove it", excerpt(&name)));
+        }
+        let (access, work) = (access?, work?);
+        if !self.problems.is_empty() {
+            return None;
+        }
+        let job = FioJob {
+            name: name.unwrap_or_else(|| section.name.clone()),
+            description,
+            line,
+            processes,
+            group: 0,
+            group_reporting,
+            waits: stonewall || waits,
+            directory,
+            workload: work.spec,
+            direction: access.direction,
+            record_size: work.record_size,
+            operations: work.operations,
+            seconds: work.seconds,
+            seed,
+            evict: work.evict,
+            latency: work.latency,
+            percentiles,
+            options: all,
+        };
+        Some((job, stonewall))
+    }
+
+    fn directory(&mut self) -> Option<String> {
+        let expected = "one directory: files are not spread over several";
+        self.value("directory", expected, |value| (!value.is_empty() && !value.contains(':')).then(|| value.to_owned()))
+            .map(|(_, directory)| directory)
+    }
+
+    fn filename(&mut self, processes: u32) {
+        let expected = "one name without a directory, and name the directory with directory=DIR: fsb makes the files \
+                        itself and uses no existing file or device";
+        let plain = |value: &str| (!value.is_empty() && !value.contains(['/', ':'])).then_some(());
+        let Some((line, ())) = self.value("filename", expected, plain) else { return };
+        if processes > 1 {
+            self.refuse(line, "filename: processes of a job would share the file: leave out filename or numjobs");
+        }
+        self.note(line, "filename has no effect: fsb makes files in a directory of its own and removes it at the end");
+    }
+
+    fn access(&mut self, line: usize) -> Option<Access> {
+        let given = self.options.get("rw").map_or(line, |option| option.line);
+        let found = self.value("rw", "read, write, randread, randwrite or randrw", |value| {
+            let access = |direction, random| Some(Access { direction, random });
+            match value {
+                "read" => access(Direction::Read, false),
+                "write" => access(Direction::Write, false),
+                "randread" => access(Direction::Read, true),
+                "randwrite" => access(Direction::Write, true),
+                "randrw" => access(Direction::Mixed, true),
+                _ => None,
+            }
+        });
+        // fio reads if it is not given. A problem was reported if it was given.
+        let usual = || (given == line).then_some(Access { direction: Direction::Read, random: false });
+        let access = found.map(|(_, access)| access).or_else(usual)?;
+        let (unified, is_unified) = self.is_set("unified_rw_reporting", false);
+        match access.direction {
+            Direction::Mixed if !is_unified => {
+                self.refuse(given, "rw: the engine has one result for both directions: add unified_rw_reporting=1");
+            }
+            Direction::Read | Direction::Write if is_unified => {
+                self.refuse(unified, "unified_rw_reporting: the job has one direction: leave it out");
+            }
+            _ => {}
+        }
+        Some(access)
+    }
+
+    /// Returns the engine's backend.
+    fn backend(&mut self, section: usize) -> Option<Backend> {
+        let (_, direct) = self.is_set("direct", false);
+        let (line, buffered) = self.is_set("buffered", !direct);
+        if buffered == direct {
+            self.refuse(line, "buffered: it contradicts direct: leave one of them out");
+        }
+        let engine = self.options.remove("ioengine");
+        let (line, engine) = engine.map_or((section, "psync".to_owned()), |option| (option.line, option.value));
+        let sync = self.value("sync", "0, sync or dsync", |value| match value {
+            "0" | "none" => Some(None),
+            "1" | "sync" => Some(Some("osync")),
+            "dsync" => Some(Some("dsync")),
+            _ => None,
+        });
+        let synced = sync.and_then(|(line, synced)| synced.map(|synced| (line, synced)));
+        if let Some((line, name)) = synced {
+            if engine != "psync" || direct {
+                self.refuse(line, "sync: only buffered psync opens files that way: use ioengine=psync and direct=0");
+                return None;
+            }
+            return Some(Backend { name, queues: false });
+        }
+        let backend = |name, queues| Some(Backend { name, queues });
+        match (engine.as_str(), direct) {
+            ("psync", false) => backend("psync", false),
+            ("psync", true) => backend("direct", false),
+            ("mmap", false) => backend("mmap", false),
+            ("io_uring", _) => {
+                let given = ["fixedbufs", "registerfiles"].map(|name| self.flag(name));
+                if given.iter().any(|flag| !matches!(flag, Some((_, true)))) {
+                    self.note(line, "ioengine: fsb registers buffers and files, as with fixedbufs=1 registerfiles=1");
+                }
+                backend(if direct { "uring-direct" } else { "uring" }, true)
+            }
+            ("posixaio", false) => backend("posix-aio", true),
+            (name, _) => {
+                let advice = match name {
+                    "sync" => "it seeks before each call: use psync",
+                    "libaio" => "use io_uring",
+                    "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync or io_uring",
+                    _ => "use psync, io_uring, mmap or posixaio",
+                };
+                self.refuse(line, format!("ioengine: {} is not supported: {advice}", excerpt(name)));
+                None
+            }
+        }
+    }
+
+    /// Returns the number of files and the bytes of each.
+    fn files(&mut self, section: usize, access: Access, record: u64) -> Option<(u64, u64)> {
+        let (size, each) = (self.size("size"), self.size("filesize"));
+        let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
+        let needed = if access.random { "random" } else { "sequential" };
+        let order = self.value("file_service_type", needed, |value| (value == needed).then_some(()));
+        if files > 1 && order.is_none() {
+            let message = format!("nrfiles: the engine takes files in another order: add file_service_type={needed}");
+            self.refuse(section, message);
+        }
+        let (line, file) = match (size, each) {
+            (Some((line, _)), Some(_)) => {
+                self.refuse(line, "size: filesize gives the size too: leave one of them out");
+                return None;
+            }
+            (None, Some((line, each))) => (line, each),
+            (Some((line, size)), None) => (line, size / files),
+            (None, None) => {
+                let message = "the job has no size: add size=SIZE, because fsb uses no existing files";
+                self.refuse(section, message);
+                return None;
+            }
+        };
+        if file < record || !file.is_multiple_of(record) {
+            let message = format!("size: each file has {file} bytes, which is not a multiple of bs, {record}");
+            self.refuse(line, message);
+            return None;
+        }
+        Some((files, file))
+    }
+
+    /// Returns the work of each process.
+    fn work(&mut self, section: &Section, access: Access) -> Option<Work> {
+        let line = section.line;
+        let kilo = self.kilo;
+        let record = self.value("bs", "one size, such as 4k", |value| {
+            let mut sizes = value.split(',').map(|size| bytes(size.trim(), kilo));
+            let first = sizes.next()??;
+            sizes.all(|size| size == Some(first)).then_some(first)
+        });
+        let record = record.map_or(4096, |(_, record)| record);
+        let backend = self.backend(line)?;
+        let (files, file_size) = self.files(line, access, record)?;
+        let depth = self.depth(backend);
+        let (overwrite_line, overwrite) = self.is_set("overwrite", false);
+        if access.direction == Direction::Read && overwrite {
+            self.refuse(overwrite_line, "overwrite: the job writes nothing: leave it out");
+        }
+        if access.direction == Direction::Write && access.random && !overwrite {
+            self.refuse(line, "random writes go to files that were written before: add overwrite=1");
+        }
+        let is_new = access.direction == Direction::Write && !overwrite;
+        self.layout(line, is_new);
+        let direct = backend.name == "direct" || backend.name == "uring-direct";
+        self.hints(line, direct);
+        let (cache, cached) = self.cache(direct, is_new);
+        let pass = files * (file_size / record);
+        let (amount_line, operations, seconds) = self.amount(line, record, pass)?;
+        let durability = self.durability(access);
+        let distribution = self.distribution(access);
+        if operations.is_none_or(|operations| operations > pass) {
+            let advice = match () {
+                () if is_new => "is done in one pass into new files: add overwrite=1",
+                () if cache == "cold" => "would drop the page cache before each pass: add invalidate=0 or direct=1",
+                () if durability == "end" => "would sync after each pass: leave out end_fsync",
+                () if backend.name == "mmap" => "would map the files again for each pass: use another ioengine",
+                () => "",
+            };
+            if !advice.is_empty() {
+                self.refuse(amount_line, format!("the job goes over its files more than once, but it {advice}"));
+            }
+        }
+        let mut params: Params = [
+            ("files", files.into()),
+            ("file_size", file_size.into()),
+            ("block_size", record.into()),
+            ("backend", backend.name.into()),
+            ("depth", depth.into()),
+            ("threads", 1.into()),
+            ("cache", cache.into()),
+        ]
+        .into_iter()
+        .map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value))
+        .collect();
+        let mut set = |name: &str, value: serde_json::Value| drop(params.insert(name.to_owned(), value));
+        if access.direction != Direction::Read {
+            set("durability", durability.into());
+        }
+        if let Some((line, distribution)) = distribution {
+            if cache == "cold" {
+                self.refuse(line, "random_distribution: records are visited again: add invalidate=0 or direct=1");
+            }
+            set("random_distribution", distribution.into());
+        }
+        let name = match (access.direction, access.random) {
+            (Direction::Read, false) => "read",
+            (Direction::Read, true) => "random-read",
+            (Direction::Write, true) => "random-write",
+            (Direction::Write, false) => {
+                set("overwrite", overwrite.into());
+                "write"
+            }
+            (Direction::Mixed, _) => {
+                set("mix", format!("{}%", self.mix()).into());
+                "random-mix"
+            }
+        };
+        let latency = match (durability, backend.queues) {
+            ("each", _) => LatencyKind::NotComparable,
+            (_, true) => LatencyKind::Total,
+            _ => LatencyKind::Completion,
+        };
+        if latency == LatencyKind::NotComparable {
+            self.note(line, "fdatasync: the engine times a write with its sync, so latencies are left out");
+        }
+        let evict = cache == "cold" && !cached;
+        Some(Work { spec: WorkloadSpec::new(name, params), record_size: record, operations, seconds, evict, latency })
+    }
+
+    fn depth(&mut self, backend: Backend) -> u64 {
+        let Some((line, depth)) = self.number("iodepth", 4096) else { return 1 };
+        if !backend.queues && depth > 1 {
+            self.note(line, "iodepth has no effect: the ioengine has one request in flight, as in fio");
+            return 1;
+        }
+        depth
+    }
+
+    /// Takes the options that decide how files are made. Reports the difference of new files.
+    fn layout(&mut self, section: usize, is_new: bool) {
+        let none = self.value("fallocate", "none or native", |value| match value {
+            "none" | "0" => Some(true),
+            "native" | "1" => Some(false),
+            _ => None,
+        });
+        let (_, on_open) = self.is_set("create_on_open", false);
+        if is_new && !(on_open && matches!(none, Some((_, true)))) {
+            let message = "new files are empty when the clock starts and grow, as with fallocate=none create_on_open=1";
+            self.note(section, message);
+        }
+    }
+
+    fn hints(&mut self, section: usize, direct: bool) {
+        let hint = self.value("fadvise_hint", "0: fsb gives the kernel no hints", |value| {
+            matches!(value, "0" | "none").then_some(())
+        });
+        if hint.is_none() && !direct {
+            self.note(section, "fsb gives the kernel no hints about the access, as with fadvise_hint=0");
+        }
+    }
+
+    /// Returns the state of the cache at the start, and whether the files were read before.
+    fn cache(&mut self, direct: bool, is_new: bool) -> (&'static str, bool) {
+        let (_, invalidate) = self.is_set("invalidate", true);
+        let (_, pre_read) = self.is_set("pre_read", false);
+        match () {
+            () if direct || is_new => ("any", false),
+            () if pre_read => ("warm", true),
+            () if invalidate => ("cold", false),
+            () => ("any", false),
+        }
+    }
+
+    /// Returns the line that decides the end, the number of records and the seconds.
+    fn amount(&mut self, section: usize, record: u64, pass: u64) -> Option<(usize, Option<u64>, Option<f64>)> {
+        let io_size = self.size("io_size");
+        let loops = self.number("loops", 1 << 32);
+        let number = self.number("number_ios", 1 << 48);
+        let seconds = self.value("runtime", "a time such as 30 or 500ms", seconds);
+        let (timed, time_based) = self.is_set("time_based", false);
+        let records = match io_size {
+            Some((line, bytes)) if !bytes.is_multiple_of(record) => {
+                self.refuse(line, format!("io_size: {bytes} bytes are not a multiple of bs, {record}"));
+                return None;
+            }
+            Some((_, bytes)) => bytes / record,
+            None => pass,
+        };
+        let line = io_size.map(|(line, _)| line).or(loops.map(|(line, _)| line)).unwrap_or(section);
+        if time_based {
+            if seconds.is_none() {
+                self.refuse(timed, "time_based: the job has no end: add runtime=TIME");
+            }
+            return Some((timed, None, seconds.map(|(_, seconds)| seconds)));
+        }
+        let operations = records.saturating_mul(loops.map_or(1, |(_, loops)| loops));
+        let operations = number.map_or(operations, |(_, number)| operations.min(number));
+        Some((line, Some(operations), seconds.map(|(_, seconds)| seconds)))
+    }
+
+    fn durability(&mut self, access: Access) -> &'static str {
+        let each = self.value("fdatasync", "0 or 1", |value| match value {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        });
+        let each = each.filter(|(_, each)| *each);
+        let end = self.flag("end_fsync").filter(|(_, end)| *end);
+        match (each, end) {
+            (Some((line, _)), Some(_)) => self.refuse(line, "fdatasync: leave out end_fsync, or fdatasync"),
+            (Some((line, _)), _) | (_, Some((line, _))) if access.direction == Direction::Read => {
+                self.refuse(line, "the job writes nothing that could be synced: leave the option out");
+            }
+            (Some(_), _) => return "each",
+            (_, Some(_)) => return "end",
+            (None, None) => {}
+        }
+        "none"
+    }
+
+    fn distribution(&mut self, access: Access) -> Option<(usize, String)> {
+        // The exponent 1 does not exist in fio.
+        let expected = "random, zipf:THETA (not 1) or pareto:H";
+        let (line, distribution) = self.value("random_distribution", expected, |value| {
+            let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
+            let known = match value.split_once(':') {
+                None => value == "random",
+                Some(("zipf", theta)) => number(theta).is_some_and(|theta| theta != 1.0),
+                Some(("pareto", h)) => number(h).is_some_and(|h| h < 1.0),
+                Some(_) => false,
+            };
+            known.then(|| value.to_owned())
+        })?;
+        if distribution == "random" {
+            return None;
+        }
+        if !access.random {
+            self.refuse(line, "random_distribution: the job is sequential: leave it out");
+        }
+        Some((line, distribution))
+    }
+
+    /// Returns the per cent of reads.
+    fn mix(&mut self) -> u64 {
+        let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| (1..100).contains(percent));
+        let reads = self.value("rwmixread", "a number from 1 to 99", percent);
+        let writes = self.value("rwmixwrite", "a number from 1 to 99", percent);
+        match (reads, writes) {
+            (Some((line, reads)), Some((_, writes))) if reads + writes != 100 => {
+                self.refuse(line, "rwmixread: it contradicts rwmixwrite: leave one of them out");
+                reads
+            }
+            (Some((_, reads)), _) => reads,
+            (None, Some((_, writes))) => 100 - writes,
+            (None, None) => 50,
+        }
+    }
+
+    /// Returns the seed: as in fio, runs repeat unless `randrepeat=0`.
+    fn seed(&mut self) -> Option<u64> {
+        let seed = self.value("randseed", "a whole number", |value| value.parse().ok());
+        let (_, repeats) = self.is_set("randrepeat", true);
+        let (_, all_repeat) = self.is_set("allrandrepeat", false);
+        seed.map(|(_, seed)| seed).or((repeats || all_repeat).then_some(1))
+    }
+
+    fn percentiles(&mut self) -> Vec<f64> {
+        let (_, printed) = self.is_set("clat_percentiles", true);
+        let list = self.value("percentile_list", "up to 20 numbers such as 50:99:99.9", |value| {
+            let numbers = value.split(':').map(|text| text.trim().parse::<f64>().ok());
+            let mut numbers = numbers.collect::<Option<Vec<f64>>>()?;
+            numbers.sort_by(f64::total_cmp);
+            let fits = numbers.len() <= 20 && numbers.iter().all(|number| (0.0..=100.0).contains(number));
+            fits.then_some(numbers)
+        });
+        if !printed {
+            return Vec::new();
+        }
+        list.map_or_else(|| PERCENTILES.to_vec(), |(_, list)| list)
+    }
+}
+
+/// The work of each process of a job.
+struct Work {
+    spec: WorkloadSpec,
+    record_size: u64,
+    operations: Option<u64>,
+    seconds: Option<f64>,
+    evict: bool,
+    latency: LatencyKind,
+}
+
+/// Parses a size as fio does. With the default `kb_base` of 1024, `k` is 1024 bytes and `kib` is 1000.
+fn bytes(text: &str, kilo: u64) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let other = if kilo == 1024 { 1000 } else { 1024 };
+    let (prefix, base) = match unit.strip_suffix("ib") {
+        Some(prefix) if !prefix.is_empty() => (prefix, other),
+        Some(_) => return None,
+        None => (unit.strip_suffix('b').filter(|prefix| !prefix.is_empty()).unwrap_or(unit), kilo),
+    };
+    let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == prefix)? as u32;
+    let number: u64 = number.parse().ok()?;
+    // The engine has no larger files.
+    number.checked_mul(u64::checked_pow(base, power)?).filter(|bytes| (1..=1 << 60).contains(bytes))
+}
+
+/// The longest run: a month.
+const LONGEST: f64 = 30.0 * 86400.0;
+
+/// Parses a time as fio does: in seconds without a unit. Returns `None` for zero.
+fn seconds(text: &str) -> Option<f64> {
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit {
+        "" | "s" => 1.0,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86400.0,
+        _ => return None,
+    };
+    Some(number.parse::<u64>().ok()? as f64 * unit).filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> Result<JobFile, Vec<Remark>> {
+        super::read(text, &|name| (name == "SIZE").then(|| "8m".to_owned()))
+    }
+
+    fn jobs(text: &str) -> Vec<FioJob> {
+        read(text).unwrap_or_else(|problems| panic!("{text}: {problems:?}")).jobs
+    }
+
+    fn job(options: &str) -> FioJob {
+        jobs(&format!("[j]\nsize=1m\n{options}\n")).remove(0)
+    }
+
+    /// Returns the problems of a file as compilers print them.
+    fn problems(text: &str) -> Vec<String> {
+        let problems = read(text).expect_err(text);
+        problems.into_iter().map(|Remark { line, message }| format!("{line}: {message}")).collect()
+    }
+
+    fn problem(options: &str) -> String {
+        problems(&format!("[j]\nsize=1m\n{options}\n")).remove(0)
+    }
+
+    #[test]
+    fn options_of_global_hold_for_the_jobs_that_follow() {
+        let text = "; a comment\n[global]\nrw=randread\nbs=8k # records\nsize=${SIZE}\ndirect=1\n[one]\n\n[two]\n\
+                    blocksize=16k\nstonewall\nnumjobs=3\n[global]\nsize=1m\n[three]\nstonewall=0\n";
+        let jobs = jobs(text);
+        let records: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.record_size, job.operations)).collect();
+        assert_eq!(records, [("one", 8192, Some(1024)), ("two", 16384, Some(512)), ("three", 8192, Some(128))]);
+        assert_eq!(
+            jobs.iter().map(|job| (job.group, job.waits)).collect::<Vec<_>>(),
+            [(0, false), (1, true), (1, false)]
+        );
+        assert_eq!(jobs[1].processes, 3);
+        assert_eq!(jobs[1].workload.name, "random-read");
+        assert_eq!(jobs[1].workload.params["backend"], json!("direct"));
+        assert_eq!(jobs[0].options["size"], "8m");
+    }
+
+    #[test]
+    fn refused_options_are_named_with_their_lines() {
+        let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify=crc32c\n[k]\nrw=trim\nsize=1m\n");
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(found[0], "4: fio's option zonemode is not supported: remove it");
+        assert!(found[1].starts_with("5: fio's option verify is not supported: use fsb run"), "{found:?}");
+        assert!(found[2].starts_with("7: rw: 'trim' is not supported: give read, write"), "{found:?}");
+        assert!(problem("ioengine=libaio").contains("3: ioengine: libaio is not supported: use io_uring"));
+        assert!(problem("filename=/dev/sda").contains("no existing file or device"));
+        assert!(problem("fsync=1\nrw=write").contains("use fdatasync=1"));
+        assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
+        assert!(problem("rw=randwrite").contains("add overwrite=1"));
+        assert!(problem("rw=randrw").contains("add unified_rw_reporting=1"));
+        assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
+        assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
+        assert!(problems("[j]\nsize=${NONE}\n")[0].contains("variable NONE is not set"));
+        assert!(problems("include x.fio\n")[0].starts_with("1: include: "));
+    }
+
+    #[test]
+    fn jobs_that_share_a_file_are_refused() {
+        let found = problems("[global]\nfilename=f\nsize=1m\n[a]\nrw=write\n[b]\nstonewall\nrw=read\n");
+        assert!(found[0].contains("jobs 'a' and 'b' share the file f"), "{found:?}");
+        assert!(problem("filename=f\nnumjobs=2").contains("would share the file"));
+    }
+
+    #[test]
+    fn passes_that_fio_would_begin_in_another_state_are_refused() {
+        assert!(problem("rw=read\nloops=2").contains("add invalidate=0 or direct=1"));
+        assert_eq!(job("rw=read\nloops=2\ninvalidate=0").operations, Some(512));
+        assert!(problem("rw=write\ntime_based\nruntime=1").contains("add overwrite=1"));
+        let timed = job("rw=write\ntime_based\nruntime=1500ms\noverwrite=1\ndirect=1");
+        assert_eq!((timed.operations, timed.seconds), (None, Some(1.5)));
+        assert!(problem("rw=read\ntime_based\ninvalidate=0").contains("add runtime=TIME"));
+        assert!(
+            problem("rw=write\noverwrite=1\ninvalidate=0\nio_size=2m\nend_fsync=1").contains("leave out end_fsync")
+        );
+    }
+
+    #[test]
+    fn the_cache_begins_as_fio_leaves_it() {
+        let state = |options: &str| {
+            let job = job(options);
+            (job.workload.params["cache"].as_str().unwrap().to_owned(), job.evict)
+        };
+        assert_eq!(state("rw=read"), ("cold".into(), true));
+        assert_eq!(state("rw=read\ninvalidate=0"), ("any".into(), false));
+        assert_eq!(state("rw=read\npre_read=1"), ("warm".into(), false));
+        assert_eq!(state("rw=read\ndirect=1"), ("any".into(), false));
+        assert_eq!(state("rw=write"), ("any".into(), false));
+    }
+
+    #[test]
+    fn differences_from_fio_are_noted() {
+        let notes = |options: &str| {
+            let notes = read(&format!("[j]\nsize=1m\n{options}\n")).unwrap().notes;
+            notes.into_iter().map(|note| note.message).collect::<Vec<_>>()
+        };
+        assert_eq!(notes("rw=read\ndirect=1"), Vec::<String>::new());
+        assert!(notes("rw=write\ndirect=1")[0].contains("fallocate=none create_on_open=1"));
+        assert!(notes("rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1").is_empty());
+        assert!(notes("rw=read")[0].contains("fadvise_hint=0"));
+        assert!(notes("direct=1\nthread")[0].starts_with("thread has no effect"));
+        assert!(notes("direct=1\niodepth=4")[0].starts_with("iodepth has no effect"));
+        assert!(notes("direct=1\nioengine=io_uring\niodepth=4")[0].contains("fixedbufs=1"));
+    }
+
+    #[test]
+    fn sizes_have_fios_units() {
+        for (text, kilo, expected) in [
+            ("4096", 1024, Some(4096)),
+            ("4k", 1024, Some(4096)),
+            ("4KB", 1024, Some(4096)),
+            ("4kib", 1024, Some(4000)),
+            ("4k", 1000, Some(4000)),
+            ("4KiB", 1000, Some(4096)),
+            ("1g", 1024, Some(1 << 30)),
+            ("0", 1024, None),
+            ("4ki", 1024, None),
+            ("b", 1024, None),
+            ("ib", 1024, None),
+            ("50%", 1024, None),
+            ("9999999p", 1024, None),
+        ] {
+            assert_eq!(bytes(text, kilo), expected, "{text}");
+        }
+        assert_eq!([seconds("2"), seconds("2m"), seconds("0"), seconds("1y")], [Some(2.0), Some(120.0), None, None]);
+    }
+
+    #[test]
+    fn percentiles_are_those_of_the_list() {
+        assert_eq!(job("percentile_list=99.9:50").percentiles, [50.0, 99.9]);
+        assert_eq!(job("clat_percentiles=0").percentiles, Vec::<f64>::new());
+        assert_eq!(job("").percentiles.len(), 17);
+    }
+
+    #[test]
+    fn seeds_repeat_unless_randrepeat_is_off() {
+        let seed = |options: &str| job(options).seed;
+        assert_eq!([seed(""), seed("randseed=7"), seed("randrepeat=0")], [Some(1), Some(7), None]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_jobs_or_problems_with_lines(text in "(\\[[a-z]{0,6}\\]|[a-z_]{0,9}=?[0-9a-z:$%{}]{0,6}|\n){0,20}") {
+            match read(&text) {
+                Ok(file) => prop_assert!(!file.jobs.is_empty()),
+                Err(problems) => prop_assert!(!problems.is_empty() && problems.iter().all(|problem| problem.line > 0)),
+            }
+        }
+    }
+}
