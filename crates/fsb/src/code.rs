@@ -43,6 +43,7 @@ error_codes! {
     INVALID_MICRO = "micro/invalid-option", WRONG, "An option of fsb micro makes no sense.", "Use a value as the message describes it.";
     INVALID_POSTMARK = "postmark/invalid-command", WRONG, "A command of PostMark's language makes no sense.", "Correct the command at the place that the message names.";
     INVALID_FILEBENCH = "filebench/unsupported", WRONG, "The workload of filebench cannot be run.", "Correct the lines that the message names.";
+    INVALID_FIO = "fio/unsupported", WRONG, "The jobs of fio cannot be run.", "Correct the lines that the message names.";
     INVALID_WORKLOAD = "workload/invalid", WRONG, "The parameters of the workload make no sense.", "Use parameters of fsb list workloads NAME.";
     INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone contradict each other or the machine.", "Correct the option that the message names.";
     IOZONE_UNABLE = "iozone/unable", LACKS, "The machine cannot do what an option of IOzone asks for.", "Follow the advice in the message.";

@@ -121,6 +121,8 @@ static LEFT_OUT: &[(&str, &str)] = &[
     ("postmark", "emulations"),
     #[cfg(not(feature = "emulations"))]
     ("filebench", "emulations"),
+    #[cfg(not(feature = "emulations"))]
+    ("fio", "emulations"),
     #[cfg(not(feature = "history"))]
     ("history", "history"),
     #[cfg(not(feature = "traces"))]

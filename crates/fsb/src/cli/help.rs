@@ -87,6 +87,8 @@ pub fn page(command: Command, page: Page) -> Command {
             };
             let more = if is_abridged(&command) { more } else { "Print help" };
             let command = command.mut_args(|argument| argument.help_heading(None::<&'static str>));
+            let is_rare = |inner: &Command| RARE_COMMANDS.contains(&inner.get_name());
+            let command = command.mut_subcommands(|inner| if is_rare(&inner) { inner.hide(true) } else { inner });
             command.mut_args(|argument| if argument.get_id() == HELP { argument.help(more) } else { argument })
         }
         Page::Complete => {
@@ -104,6 +106,9 @@ pub fn page(command: Command, page: Page) -> Command {
         }
     }
 }
+
+/// Commands that only the complete page lists, so that the short one fits a terminal.
+const RARE_COMMANDS: [&str; 1] = ["completions"];
 
 /// Shows all options of a command wherever help is shown.
 pub fn unabridged(command: Command) -> Command {

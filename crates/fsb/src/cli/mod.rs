@@ -9,6 +9,8 @@ mod doctor;
 mod export;
 #[cfg(feature = "emulations")]
 mod filebench;
+#[cfg(feature = "emulations")]
+mod fio;
 pub mod help;
 #[cfg(feature = "history")]
 mod history;
@@ -86,6 +88,8 @@ enum Command {
     Postmark(postmark::Arguments),
     #[cfg(feature = "emulations")]
     Filebench(filebench::Arguments),
+    #[cfg(feature = "emulations")]
+    Fio(fio::Arguments),
     Compare(compare::Arguments),
     Export(export::Arguments),
     Report(report::Arguments),
@@ -126,6 +130,8 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Postmark(arguments) => postmark::main(&arguments)?,
         #[cfg(feature = "emulations")]
         Command::Filebench(arguments) => filebench::main(&arguments)?,
+        #[cfg(feature = "emulations")]
+        Command::Fio(arguments) => fio::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,

@@ -21,6 +21,7 @@ mod export;
 mod failures;
 mod filebench;
 mod filetree;
+mod fio;
 mod flow;
 mod geometry;
 mod honesty;

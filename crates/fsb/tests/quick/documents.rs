@@ -88,9 +88,20 @@ fn calls() -> BTreeSet<Vec<String>> {
     for page in pages() {
         found.extend(code(&fs::read_to_string(page).unwrap()).into_iter().filter_map(call));
     }
-    for command in
-        ["run", "micro", "iozone", "postmark", "filebench", "compare", "export", "report", "kernel", "clean", "doctor"]
-    {
+    for command in [
+        "run",
+        "micro",
+        "iozone",
+        "postmark",
+        "filebench",
+        "fio",
+        "compare",
+        "export",
+        "report",
+        "kernel",
+        "clean",
+        "doctor",
+    ] {
         let help = stdout(&fsb(directory.path(), &[command, "--help"]));
         for line in help.lines().filter(|line| line.starts_with("  fsb ") || line.starts_with("  sudo fsb ")) {
             // Two spaces separate an example from its description.

@@ -93,6 +93,7 @@ const READ: &[(&[&str], &str)] = &[
     (&["run", "BAD"], "plan.toml"),
     (&["run", "null", "--tree", "BAD"], "tree"),
     (&["filebench", "BAD"], "load.f"),
+    (&["fio", "BAD"], "job.fio"),
     (&["postmark", "BAD"], "commands"),
     (&["micro", "create", "--output", "."], "settings.ini"),
 ];

@@ -13,6 +13,7 @@ mod export;
 mod failures;
 mod families;
 mod filebench;
+mod fio;
 mod history;
 mod inputs;
 mod interference;

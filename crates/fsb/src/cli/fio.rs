@@ -1,0 +1,389 @@
+//! `fsb fio`: fio's job files, on our engine, with fio's JSON.
+//!
+//! `fsb-compat` defines the meaning of a file and the printed forms; the work of a job is a workload of the engine. Each
+//! process of fio is a worker. Jobs that run beside each other are a stage: their workers make their files one after the
+//! other and then start together. The whole file is checked before anything is changed. Each stage has directories of
+//! its own, which are removed however it ends, because the undo ledger lists them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use fsb_codes::notice;
+use fsb_compat::fio::job::{self, FioJob, JobFile, LatencyKind, Remark};
+use fsb_compat::fio::print::{self, JobResult, Origin, Times};
+use fsb_engine::{Live, Measurement, Sizing, Step, Task, latency, mix, workload};
+use fsb_model::errno;
+use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
+use fsb_store::input::LARGEST_SCRIPT;
+use jiff::Timestamp;
+
+use crate::coordinator::{self, Turn};
+use crate::exit::{self, Second, Signals};
+use crate::message::{notify, say};
+use crate::own_directory::{self, OwnDirectory};
+use crate::result_owner::{self, Rights};
+use crate::space::{Need, Room};
+use crate::{code, results};
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb fio randread.fio                                  as written in the file
+  fsb fio --dir /srv/data randread.fio                  in another directory
+  fsb fio --output-format json --output a.json j.fio    fio's JSON
+  fsb compare a.json b.json                             compare with fio";
+
+/// Run a fio job file and print fio's results
+///
+/// Reads the job files of fio 3: sections, [global], ${VARIABLE}. Jobs read or write, in sequence or at random, with the
+/// I/O engines psync, mmap, posixaio and io_uring. Unsupported options are reported with their lines, and then nothing
+/// runs. fsb draws random offsets with its own generator.
+///
+/// fsb makes the files in a new directory in the job's directory and removes it at the end. After a kill, the next fsb or
+/// 'fsb clean' removes it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Job file
+    #[arg(value_name = "JOB.fio")]
+    file: PathBuf,
+    /// Directory for files [default: that of the job, or the working directory]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Form of the results: normal or json
+    #[arg(long, value_name = "FORMAT", default_value = "normal", hide_possible_values = true)]
+    output_format: OutputFormat,
+    /// File for the results [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Do not show progress
+    #[arg(long, short)]
+    quiet: bool,
+    /// Run although another fsb measures; both results are affected
+    #[arg(long)]
+    allow_concurrent: bool,
+}
+
+/// Forms of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum OutputFormat {
+    /// A few lines for each job.
+    Normal,
+    /// fio's JSON.
+    Json,
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    let started = Instant::now();
+    let JobFile { jobs, notes } = read(&arguments.file)?;
+    if let Some(path) = &arguments.output {
+        result_owner::check(path).map_err(|error| {
+            exit::failure(
+                &code::UNWRITABLE,
+                format!("cannot write --output {}: {}", path.display(), result_owner::reason(error)),
+            )
+        })?;
+    }
+    let stages = stages(&jobs);
+    for stage in &stages {
+        check(stage, arguments)?;
+    }
+    let file = arguments.file.display();
+    notes.iter().for_each(|note| say(&format!("note: {file}:{}", place(note))));
+    let Some(results) = measure_all(&stages, arguments)? else { return Ok(exit::TRIALS) };
+    let now = Timestamp::now();
+    let origin = Origin {
+        program: format!("fsb-{}", env!("CARGO_PKG_VERSION")),
+        timestamp_ms: now.as_millisecond(),
+        time: now.strftime("%a %b %e %H:%M:%S %Y").to_string(),
+        elapsed: started.elapsed().as_secs() + 1,
+    };
+    let text = match arguments.output_format {
+        OutputFormat::Normal => print::summary(&origin, &results),
+        OutputFormat::Json => print::json(&origin, &results)?,
+    };
+    match &arguments.output {
+        Some(path) => result_owner::replace(path, text.as_bytes())?,
+        None => results::print(&text)?,
+    }
+    Ok(exit::DONE)
+}
+
+fn read(path: &Path) -> anyhow::Result<JobFile> {
+    let file = path.display();
+    let text = fsb_store::input::read_text(path, LARGEST_SCRIPT)
+        .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot read {file}: {error}")))?;
+    job::read(&text, &|name| std::env::var(name).ok()).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
+        exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))
+    })
+}
+
+/// Returns `12: message`, as compilers print it.
+fn place(remark: &Remark) -> String {
+    format!("{}: {}", remark.line, remark.message)
+}
+
+/// Splits the jobs into stages: the jobs of a stage run beside each other.
+fn stages(jobs: &[FioJob]) -> Vec<&[FioJob]> {
+    jobs.chunk_by(|_, next| !next.waits).collect()
+}
+
+/// Returns the directory in which the files of a job are made.
+fn directory(job: &FioJob, arguments: &Arguments) -> PathBuf {
+    let own = || job.directory.as_ref().map(PathBuf::from);
+    arguments.dir.clone().or_else(own).unwrap_or_else(|| PathBuf::from("."))
+}
+
+// No size depends on the size of the target.
+const SIZING: Sizing = Sizing { size: 0, cpus: 1 };
+
+/// Checks the directories, the workloads (by asking the engine) and the free space of a stage.
+fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
+    let mut needs: Vec<(PathBuf, Need)> = Vec::new();
+    for job in stage {
+        let directory = directory(job, arguments);
+        own_directory::check(&directory, "fio")?;
+        Rights::below(&directory)?;
+        let parsed = workload::parse(&job.workload, &SIZING).map_err(|error| {
+            let message = format!("{}:{}: job '{}': {error}", arguments.file.display(), job.line, job.name);
+            exit::failure(&code::INVALID_FIO, message)
+        })?;
+        let profile = parsed.profile();
+        let processes = u64::from(job.processes);
+        let at = needs.iter().position(|(known, _)| *known == directory).unwrap_or_else(|| {
+            needs.push((directory, Need::default()));
+            needs.len() - 1
+        });
+        let need = &mut needs[at].1;
+        need.bytes = need.bytes.saturating_add(profile.space.saturating_mul(processes));
+        need.files = need.files.saturating_add(profile.inodes.saturating_mul(processes));
+    }
+    for (directory, need) in needs {
+        if let Some(room) = Room::at(&directory).filter(|room| !room.holds(need)) {
+            let message = format!("this workload {}: use a smaller size or fewer jobs", room.lacks(need));
+            return Err(exit::failure(&code::NO_SPACE, message));
+        }
+    }
+    Ok(())
+}
+
+// The stages, each from making the files to removing them.
+
+/// The interval between progress lines.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// The reason why a stage did not finish.
+enum Failed {
+    /// A signal came.
+    Interrupted,
+    /// A step of this job was refused, or its worker died.
+    Why(String, usize, String),
+}
+
+impl Failed {
+    fn new(job: &FioJob, error: WorkerError) -> Failed {
+        match error {
+            WorkerError::Interrupted => Failed::Interrupted,
+            error => Failed::Why(job.name.clone(), job.line, error.to_string()),
+        }
+    }
+}
+
+/// Measures all stages. Returns `None` if one of them failed, which ends the run.
+fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Option<Vec<JobResult>>> {
+    let mut lock = Turn::new(arguments.allow_concurrent).take("fsb fio")?;
+    coordinator::tidy_up();
+    let _watcher = coordinator::watcher();
+    // A second signal must not end the program before the files are removed.
+    let signals = Signals::catch(Second::Waits)?;
+    let mut results = Vec::new();
+    for stage in stages {
+        let mut processes = Vec::new();
+        let measured = measure(stage, arguments, &signals, &mut processes);
+        for process in processes {
+            process.directory.remove()?;
+        }
+        match measured? {
+            Ok(measured) => add_results(stage, &measured, &mut results),
+            Err(Failed::Interrupted) => {
+                return Err(signals.failure("interrupted: the files of the jobs are removed"));
+            }
+            Err(Failed::Why(name, line, why)) => {
+                let fields =
+                    [("line", line.into()), ("reason", why.as_str().into()), ("errno", errno::name_in(&why).into())];
+                let file = arguments.file.display();
+                let text = format!("{file}:{line}: job '{name}': {why}. The files of the jobs are removed");
+                notify(&notice::RUN_FAILED, fields, &text);
+                return Ok(None);
+            }
+        }
+    }
+    coordinator::warn_of_concurrent(&mut lock);
+    Ok(Some(results))
+}
+
+/// One process of a job.
+struct Process<'j> {
+    job: &'j FioJob,
+    directory: OwnDirectory,
+    seed: u64,
+}
+
+impl Process<'_> {
+    fn task(&self, step: Step) -> Task {
+        let job = self.job;
+        let operations = job.operations.unwrap_or(u64::MAX);
+        let whole = Task::plain(step, job.workload.clone(), SIZING, &self.directory.path, self.seed, operations);
+        Task { until_seconds: job.seconds, evict: job.evict, ..whole }
+    }
+
+    fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
+        let as_invoking_user = self.directory.rights == Rights::InvokingUser;
+        Worker::open(&Post { interrupted: Some(Arc::clone(signals.flag())), as_invoking_user, ..Post::default() })
+    }
+}
+
+/// Makes the files of a stage, and measures its jobs beside each other: one measurement for each process. The outer
+/// error is one of making a directory.
+fn measure<'j>(
+    stage: &'j [FioJob],
+    arguments: &Arguments,
+    signals: &Signals,
+    processes: &mut Vec<Process<'j>>,
+) -> anyhow::Result<Result<Vec<Measurement>, Failed>> {
+    for job in stage {
+        let seed = job.seed.unwrap_or_else(coordinator::fresh_seed);
+        for number in 0..job.processes {
+            let directory = OwnDirectory::make(&directory(job, arguments))?;
+            // Processes do not visit records in the same order.
+            let seed = mix(seed ^ mix(processes.len() as u64 ^ u64::from(number)));
+            processes.push(Process { job, directory, seed });
+        }
+    }
+    let mut progress = Progress { quiet: arguments.quiet, started: Instant::now(), told: Instant::now() };
+    Ok(measure_processes(processes, signals, &mut progress))
+}
+
+fn measure_processes(
+    processes: &[Process<'_>],
+    signals: &Signals,
+    progress: &mut Progress,
+) -> Result<Vec<Measurement>, Failed> {
+    for process in processes {
+        let prepared = process.open(signals).and_then(|mut worker| {
+            worker.perform::<Steps>(&process.task(Step::Prepare), &mut |live| progress.tell("making files", live))?;
+            worker.close();
+            Ok(())
+        });
+        prepared.map_err(|error| Failed::new(process.job, error))?;
+    }
+    let mut workers = Vec::with_capacity(processes.len());
+    for process in processes {
+        let ready = process.open(signals).and_then(|mut worker| {
+            worker.ask::<Steps>(&process.task(Step::Measure))?;
+            worker.ready::<Steps>()?;
+            Ok(worker)
+        });
+        workers.push(ready.map_err(|error| Failed::new(process.job, error))?);
+    }
+    for (worker, process) in workers.iter_mut().zip(processes) {
+        worker.go().map_err(|error| Failed::new(process.job, error))?;
+    }
+    let mut measured = Vec::with_capacity(processes.len());
+    for (mut worker, process) in workers.into_iter().zip(processes) {
+        let report = worker.result::<Steps>(&mut |live| progress.tell("measuring", live));
+        let report = report.map_err(|error| Failed::new(process.job, error))?;
+        worker.close();
+        let nothing = || Failed::Why(process.job.name.clone(), process.job.line, "nothing was measured".to_owned());
+        measured.push(report.whole().ok_or_else(nothing)?);
+    }
+    Ok(measured)
+}
+
+/// The progress of a stage.
+struct Progress {
+    quiet: bool,
+    started: Instant,
+    told: Instant,
+}
+
+impl Progress {
+    fn tell(&mut self, what: &str, Live { done, of }: Live) {
+        if self.quiet || self.told.elapsed() < SELDOM {
+            return;
+        }
+        self.told = Instant::now();
+        let of = if of > 0 { format!(" of {of}") } else { String::new() };
+        say(&format!("{:.0} s: {what}: {done}{of}", self.started.elapsed().as_secs_f64()));
+    }
+}
+
+// Converts measurements to results.
+
+/// Adds one result for each process of a stage, or for all processes of a group that shares one, as fio does.
+fn add_results(stage: &[FioJob], measured: &[Measurement], results: &mut Vec<JobResult>) {
+    let mut rest = measured;
+    let mut shared: Vec<(&FioJob, Vec<&Measurement>)> = Vec::new();
+    for job in stage {
+        let (own, others) = rest.split_at(job.processes as usize);
+        rest = others;
+        for measurement in own {
+            match shared.last_mut() {
+                Some((first, all)) if first.group_reporting && job.group_reporting && alike(first, job) => {
+                    all.push(measurement);
+                }
+                _ => shared.push((job, vec![measurement])),
+            }
+        }
+    }
+    results.extend(shared.into_iter().map(|(job, measured)| result(job, &measured)));
+}
+
+/// Returns whether two jobs share a result: those of one group do in fio, and here also have the same direction and
+/// meaning of latencies.
+fn alike(a: &FioJob, b: &FioJob) -> bool {
+    (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
+}
+
+fn result(job: &FioJob, measured: &[&Measurement]) -> JobResult {
+    let sum = |value: fn(&Measurement) -> f64| measured.iter().map(|one| value(one)).sum::<f64>();
+    let longest = measured.iter().map(|one| one.timed_ns).max().unwrap_or_default();
+    JobResult {
+        name: job.name.clone(),
+        description: job.description.clone(),
+        group: job.group,
+        processes: measured.len() as u32,
+        options: job.options.clone(),
+        direction: job.direction,
+        operations: measured.iter().map(|one| one.operations).sum(),
+        bytes: measured.iter().map(|one| one.bytes).sum(),
+        seconds: longest as f64 * 1e-9,
+        user: sum(|one| one.user_seconds),
+        system: sum(|one| one.system_seconds),
+        latency: job.latency,
+        times: times(job, measured).filter(|_| job.latency != LatencyKind::NotComparable),
+    }
+}
+
+/// Returns the times of the operations of all processes; `None` if there were none.
+fn times(job: &FioJob, measured: &[&Measurement]) -> Option<Times> {
+    let operation = workload::parse(&job.workload, &SIZING).ok()?.profile().operation;
+    let texts = measured.iter().filter_map(|one| one.latency.get(operation)).map(String::as_str);
+    let merged = latency::merge(texts).ok()?;
+    let histogram = latency::decode(&merged).ok().filter(|histogram| !histogram.is_empty())?;
+    Some(Times {
+        least: histogram.min(),
+        most: histogram.max(),
+        mean: histogram.mean(),
+        deviation: histogram.stdev(),
+        count: histogram.len(),
+        percentiles: job
+            .percentiles
+            .iter()
+            .map(|percent| (*percent, histogram.value_at_quantile(percent / 100.0)))
+            .collect(),
+    })
+}
