@@ -105,13 +105,39 @@ const MOST_FILES: u64 = 16;
 const MOST_JOBS: usize = 512;
 
 /// Other names of options.
-const ALIASES: [(&str, &str); 6] = [
-    ("readwrite", "rw"),
-    ("blocksize", "bs"),
-    ("io_limit", "io_size"),
-    ("group_report", "group_reporting"),
-    ("iodepth_batch_submit", "iodepth_batch"),
-    ("wait_for_all", "wait_for_previous"),
+const ALIASES: [(&str, &str); 4] =
+    [("readwrite", "rw"), ("blocksize", "bs"), ("io_limit", "io_size"), ("wait_for_previous", "stonewall")];
+
+/// The options that decide the work. One that a job does not use is refused by another text than an unknown one.
+const OF_WORK: &[&str] = &[
+    "bs",
+    "buffered",
+    "create_on_open",
+    "direct",
+    "end_fsync",
+    "fadvise_hint",
+    "fallocate",
+    "fdatasync",
+    "file_service_type",
+    "filesize",
+    "fixedbufs",
+    "invalidate",
+    "io_size",
+    "iodepth",
+    "ioengine",
+    "loops",
+    "nrfiles",
+    "number_ios",
+    "overwrite",
+    "pre_read",
+    "random_distribution",
+    "registerfiles",
+    "runtime",
+    "rwmixread",
+    "rwmixwrite",
+    "size",
+    "sync",
+    "time_based",
 ];
 
 /// Options without effect on the work, and the reason.
@@ -119,8 +145,6 @@ const INERT: &[(&str, &str)] = &[
     ("thread", "fsb runs each job in a process of its own"),
     ("unlink", "fsb makes files in a directory of its own and removes it at the end"),
     ("filename_format", "fsb names the files itself"),
-    ("eta", "fsb prints its own progress"),
-    ("eta_newline", "fsb prints its own progress"),
     ("write_bw_log", "fsb writes no logs"),
     ("write_lat_log", "fsb writes no logs"),
     ("write_iops_log", "fsb writes no logs"),
@@ -186,10 +210,11 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
         let job = reader.job(&section);
         problems.append(&mut reader.problems);
         notes.append(&mut reader.notes);
-        let Some((mut job, begins_group)) = job else { continue };
-        group += u32::from(begins_group && !jobs.is_empty());
-        job.group = group;
+        let Some(mut job) = job else { continue };
+        // As in fio, a job that waits begins a group.
         job.waits &= !jobs.is_empty();
+        group += u32::from(job.waits);
+        job.group = group;
         jobs.push(job);
     }
     check_files(&jobs, &mut problems);
@@ -360,8 +385,8 @@ impl Reader {
         self.value(name, "one size in bytes, such as 64m", |value| bytes(value, kilo))
     }
 
-    /// Returns the job of a section and whether it begins a group. Returns `None` after a problem.
-    fn job(&mut self, section: &Section) -> Option<(FioJob, bool)> {
+    /// Returns the job of a section, in the first group. Returns `None` after a problem.
+    fn job(&mut self, section: &Section) -> Option<FioJob> {
         let line = section.line;
         let all = section.options.iter().map(|(name, option)| (name.clone(), option.value.clone())).collect();
         for (name, why) in REFUSED {
@@ -388,8 +413,7 @@ impl Reader {
         let description = self.options.remove("description").map(text);
         let processes = self.number("numjobs", MOST_PROCESSES).map_or(1, |(_, number)| number as u32);
         let (_, group_reporting) = self.is_set("group_reporting", false);
-        let (_, stonewall) = self.is_set("stonewall", false);
-        let (_, waits) = self.is_set("wait_for_previous", false);
+        let (_, waits) = self.is_set("stonewall", false);
         let directory = self.directory();
         self.filename(processes);
         let access = self.access(line);
@@ -397,7 +421,16 @@ impl Reader {
         let seed = self.seed();
         let percentiles = self.percentiles();
         for (name, option) in std::mem::take(&mut self.options) {
-            self.refuse(option.line, format!("fio's option {} is not supported: remove it", excerpt(&name)));
+            match OF_WORK.contains(&name.as_str()) {
+                false => {
+                    self.refuse(option.line, format!("fio's option {} is not supported: remove it", excerpt(&name)))
+                }
+                true if work.is_some() => {
+                    self.refuse(option.line, format!("{name}: this job does not use it: remove it"))
+                }
+                // After another problem, not all options were read.
+                true => {}
+            }
         }
         let (access, work) = (access?, work?);
         if !self.problems.is_empty() {
@@ -410,7 +443,7 @@ impl Reader {
             processes,
             group: 0,
             group_reporting,
-            waits: stonewall || waits,
+            waits,
             directory,
             workload: work.spec,
             direction: access.direction,
@@ -423,7 +456,7 @@ impl Reader {
             percentiles,
             options: all,
         };
-        Some((job, stonewall))
+        Some(job)
     }
 
     fn directory(&mut self) -> Option<String> {
@@ -523,11 +556,12 @@ impl Reader {
 
     /// Returns the number of files and the bytes of each.
     fn files(&mut self, section: usize, access: Access, record: u64) -> Option<(u64, u64)> {
+        let is_given = ["size", "filesize"].iter().any(|name| self.options.contains_key(*name));
         let (size, each) = (self.size("size"), self.size("filesize"));
         let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
         let needed = if access.random { "random" } else { "sequential" };
-        let order = self.value("file_service_type", needed, |value| (value == needed).then_some(()));
-        if files > 1 && order.is_none() {
+        let order = self.options.remove("file_service_type").map(|option| option.value);
+        if files > 1 && order.as_deref() != Some(needed) {
             let message = format!("nrfiles: the engine takes files in another order: add file_service_type={needed}");
             self.refuse(section, message);
         }
@@ -538,6 +572,8 @@ impl Reader {
             }
             (None, Some((line, each))) => (line, each),
             (Some((line, size)), None) => (line, size / files),
+            // The value was refused.
+            (None, None) if is_given => return None,
             (None, None) => {
                 let message = "the job has no size: add size=SIZE, because fsb uses no existing files";
                 self.refuse(section, message);
@@ -565,10 +601,7 @@ impl Reader {
         let backend = self.backend(line)?;
         let (files, file_size) = self.files(line, access, record)?;
         let depth = self.depth(backend);
-        let (overwrite_line, overwrite) = self.is_set("overwrite", false);
-        if access.direction == Direction::Read && overwrite {
-            self.refuse(overwrite_line, "overwrite: the job writes nothing: leave it out");
-        }
+        let (_, overwrite) = self.is_set("overwrite", false);
         if access.direction == Direction::Write && access.random && !overwrite {
             self.refuse(line, "random writes go to files that were written before: add overwrite=1");
         }
@@ -615,6 +648,7 @@ impl Reader {
             }
             set("random_distribution", distribution.into());
         }
+        let mix = self.mix();
         let name = match (access.direction, access.random) {
             (Direction::Read, false) => "read",
             (Direction::Read, true) => "random-read",
@@ -624,7 +658,7 @@ impl Reader {
                 "write"
             }
             (Direction::Mixed, _) => {
-                set("mix", format!("{}%", self.mix()).into());
+                set("mix", format!("{mix}%").into());
                 "random-mix"
             }
         };
@@ -656,7 +690,10 @@ impl Reader {
             "native" | "1" => Some(false),
             _ => None,
         });
-        let (_, on_open) = self.is_set("create_on_open", false);
+        let (line, on_open) = self.is_set("create_on_open", false);
+        if on_open && !is_new {
+            self.refuse(line, "create_on_open: the job needs files that hold data: leave it out");
+        }
         if is_new && !(on_open && matches!(none, Some((_, true)))) {
             let message = "new files are empty when the clock starts and grow, as with fallocate=none create_on_open=1";
             self.note(section, message);
@@ -720,10 +757,9 @@ impl Reader {
         let each = each.filter(|(_, each)| *each);
         let end = self.flag("end_fsync").filter(|(_, end)| *end);
         match (each, end) {
+            // As in fio, a job that only reads syncs nothing.
+            _ if access.direction == Direction::Read => {}
             (Some((line, _)), Some(_)) => self.refuse(line, "fdatasync: leave out end_fsync, or fdatasync"),
-            (Some((line, _)), _) | (_, Some((line, _))) if access.direction == Direction::Read => {
-                self.refuse(line, "the job writes nothing that could be synced: leave the option out");
-            }
             (Some(_), _) => return "each",
             (_, Some(_)) => return "end",
             (None, None) => {}
@@ -753,7 +789,7 @@ impl Reader {
         Some((line, distribution))
     }
 
-    /// Returns the per cent of reads.
+    /// Returns the per cent of reads. As in fio, it has no effect on a job of one direction.
     fn mix(&mut self) -> u64 {
         let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| (1..100).contains(percent));
         let reads = self.value("rwmixread", "a number from 1 to 99", percent);
@@ -893,12 +929,15 @@ mod tests {
         assert!(problem("ioengine=libaio").contains("3: ioengine: libaio is not supported: use io_uring"));
         assert!(problem("filename=/dev/sda").contains("no existing file or device"));
         assert!(problem("fsync=1\nrw=write").contains("use fdatasync=1"));
+        assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
+        assert!(problem("create_on_open=1").contains("files that hold data"));
+        assert!(problem("nrfiles=2").contains("add file_service_type=sequential"));
         assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
         assert!(problem("rw=randwrite").contains("add overwrite=1"));
         assert!(problem("rw=randrw").contains("add unified_rw_reporting=1"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
-        assert!(problems("[j]\nsize=${NONE}\n")[0].contains("variable NONE is not set"));
+        assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
         assert!(problems("include x.fio\n")[0].starts_with("1: include: "));
     }
 

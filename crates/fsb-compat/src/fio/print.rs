@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::job::{Direction, LatencyKind};
 
@@ -111,8 +111,13 @@ struct TimesEntry {
     stddev: f64,
     #[serde(rename = "N")]
     count: u64,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    percentile: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty", serialize_with = "as_map")]
+    percentile: Vec<(String, u64)>,
+}
+
+/// Writes the percentiles as fio does: an object, ascending.
+fn as_map<S: Serializer>(percentiles: &[(String, u64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(percentiles.iter().map(|(percent, time)| (percent, time)))
 }
 
 impl JobResult {
@@ -265,9 +270,9 @@ mod tests {
         assert!((super::super::TOOL.recognise)(text.as_bytes()));
         let runs = (super::super::TOOL.read)(&mut text.as_bytes()).unwrap();
         assert_eq!(runs[0].version.as_deref(), Some("fsb-0.1.0"));
-        assert_eq!(runs[0].remarks, [], "{:?}", runs[0].remarks);
+        assert_eq!(runs[0].warnings, []);
         let found: Vec<_> =
-            runs[0].series.iter().map(|series| (series.operation.as_str(), series.metric.name)).collect();
+            runs[0].series.iter().map(|series| (series.operation.as_str(), series.metric.as_str())).collect();
         let names = ["throughput", "operation_rate", "latency_mean", "latency_p50", "latency_p90"];
         assert_eq!(found, names.map(|name| ("random_read", name)), "{text}");
     }

@@ -31,8 +31,8 @@ const EXAMPLES: &str = "\
 Examples:
   fsb fio randread.fio                                  as written in the file
   fsb fio --dir /srv/data randread.fio                  in another directory
-  fsb fio --output-format json --output a.json j.fio    fio's JSON
-  fsb compare a.json b.json                             compare with fio";
+  fsb fio --output-format json --output new.json j.fio  fio's JSON
+  fsb compare old.json new.json                         compare with fio";
 
 /// Run a fio job file and print fio's results
 ///

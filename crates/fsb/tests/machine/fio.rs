@@ -37,10 +37,12 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
 /// Returns the calls of both programs for a job whose options cause no note.
 fn both(options: &str, record: u64) -> [Calls; 2] {
     let directory = scratch();
-    let text = format!("[j]\nfadvise_hint=0\nfallocate=none\ncreate_on_open=1\nsize=256k\nbs={record}\n{options}\n");
+    let is_new = options.contains("rw=write");
+    let grows = if is_new { "create_on_open=1" } else { "" };
+    let text = format!("[j]\nfadvise_hint=0\nfallocate=none\n{grows}\nsize=256k\nbs={record}\n{options}\n");
     std::fs::write(directory.path().join("j.fio"), text).unwrap();
     // The files of fio are laid out before, so that the trace has the calls of the clock only.
-    if !options.contains("rw=write") {
+    if !is_new {
         let made =
             Command::new("fio").args(["--create_only=1", "j.fio"]).current_dir(directory.path()).output().unwrap();
         expect_code(&made, 0);
