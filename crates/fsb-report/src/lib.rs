@@ -34,7 +34,7 @@ mod view;
 pub mod visible;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
-pub use format::{FORMATS, Format, csv, find, find_by_file_name, html, json, markdown, text};
+pub use format::{FORMATS, Figure, Format, csv, figures, find, find_by_file_name, html, json, markdown, text};
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
 pub use releases::Releases;
 pub use report::{DataFile, Report};

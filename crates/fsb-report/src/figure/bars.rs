@@ -128,7 +128,7 @@ fn panel(
 }
 
 /// The step of a linear axis up to `most`, and the number of steps.
-fn linear_step(most: f64) -> (f64, f64) {
+pub(super) fn linear_step(most: f64) -> (f64, f64) {
     const MOST_STEPS: f64 = 6.0;
     let power = 10f64.powf((most / MOST_STEPS).log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);

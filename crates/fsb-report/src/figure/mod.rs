@@ -1,6 +1,7 @@
-//! The overview figure of a report, for a paper. It is laid out once; the formats draw it.
+//! The figures of a report, for a paper. They are laid out once; the formats draw them.
 
 mod bars;
+mod curves;
 pub(crate) mod font;
 mod forest;
 mod plot;
@@ -9,12 +10,65 @@ pub(crate) mod scene;
 use scene::Scene;
 
 use crate::report::Report;
+use crate::view::{Row, View};
 
 /// Lays the figure of a report out: changes against the baseline, or values if nothing is compared.
 pub(crate) fn scene(report: &Report<'_>) -> Scene {
     let readable = report.readable();
     let view = readable.view();
     if forest::applies(&view) { forest::draw(&view) } else { bars::draw(&view) }
+}
+
+/// Lays all figures of a report out, each with a name that depends on its subject alone: `overview`, `values`,
+/// `scaling-1`, `trials-read-1m-cold`, `latency-read-1m-cold-read`. Where nothing is judged there is the overview only.
+pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
+    let readable = report.readable();
+    let view = readable.view();
+    let is_forest = forest::applies(&view);
+    let mut figures = vec![("overview".to_owned(), if is_forest { forest::draw(&view) } else { bars::draw(&view) })];
+    if view.unjudged.is_none() {
+        figures.extend(is_forest.then(|| ("values".to_owned(), bars::draw(&view))));
+        let curves = view.scaling.iter().zip(1..);
+        figures.extend(
+            curves.filter_map(|(curve, number)| Some((format!("scaling-{number}"), curves::scaling(&view, curve)?))),
+        );
+        let rows = view.rows.iter().filter(|_| view.has_row_sections);
+        figures.extend(rows.flat_map(|row| of_row(&view, row)));
+    }
+    make_names_unique(&mut figures);
+    figures
+}
+
+/// Lays out the figures of a row.
+fn of_row(view: &View<'_>, row: &Row<'_>) -> Vec<(String, Scene)> {
+    let label = plain(&row.label);
+    let trials = curves::trials(view, row).map(|scene| (format!("trials-{label}"), scene));
+    let operations = row.workload().map(|workload| workload.timed_operations()).unwrap_or_default();
+    let latency = |operation: &str| {
+        Some((format!("latency-{label}-{}", plain(operation)), curves::latency(view, row, operation)?))
+    };
+    trials.into_iter().chain(operations.into_iter().filter_map(latency)).collect()
+}
+
+/// Returns a text as a part of a file name: lower-case letters and digits, with a hyphen for everything between them.
+fn plain(text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let parts = lower.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("-")
+}
+
+/// Appends a number to each name that an earlier figure has.
+fn make_names_unique(figures: &mut [(String, Scene)]) {
+    for index in 1..figures.len() {
+        let (earlier, rest) = figures.split_at_mut(index);
+        let name = &mut rest[0].0;
+        let wanted = name.clone();
+        let mut number = 2;
+        while earlier.iter().any(|(taken, _)| taken == name) {
+            *name = format!("{wanted}-{number}");
+            number += 1;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -107,6 +161,43 @@ mod tests {
         let names: Vec<String> = (0..24).map(|place| format!("ext4,data=journal,commit={place}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         assert!(is_within(&of_run(&names, 3)));
+    }
+
+    #[test]
+    fn figures_of_a_run_have_stable_names_and_stay_on_the_page() {
+        let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 6);
+        let summary = Summary::of_run(&record, &trials);
+        let report = Report::of_run(&summary, &trials);
+        let figures = all(&report);
+        let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names[..3], ["overview", "values", "trials-write-1m-durable"]);
+        assert!(names.iter().any(|name| name.starts_with("latency-write-1m-durable-")), "{names:?}");
+        assert_eq!(names.iter().collect::<std::collections::BTreeSet<_>>().len(), names.len(), "{names:?}");
+        for (name, figure) in &figures {
+            assert!(is_within(figure), "{name}");
+            assert!(figure.items.len() > 20, "{name} is empty");
+        }
+        let same: Vec<String> = all(&report).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(same, names);
+        assert_eq!(figures[0].1, scene(&report));
+    }
+
+    #[test]
+    fn a_run_that_is_not_judged_has_one_figure() {
+        let (record, trials) = samples::emulated(&["ext4", "xfs"], 6);
+        let summary = Summary::of_run(&record, &trials);
+        assert_eq!(all(&Report::of_run(&summary, &trials)).len(), 1);
+    }
+
+    #[test]
+    fn names_of_figures_are_file_names() {
+        assert_eq!(plain("read 4K, cold (./../x)"), "read-4k-cold-x");
+        let empty = of_run(&["ext4"], 3);
+        let mut figures =
+            vec![("a".to_owned(), empty.clone()), ("a".to_owned(), empty.clone()), ("a-2".to_owned(), empty)];
+        make_names_unique(&mut figures);
+        let names: Vec<&str> = figures.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["a", "a-2", "a-2-2"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub(super) const WIDTH: f64 = 504.0;
 pub(super) const MARGIN: f64 = 10.0;
 pub(super) const INK: Color = Color([0x1c, 0x20, 0x24]);
 pub(super) const MUTED: Color = Color([0x5c, 0x66, 0x70]);
-const GRID: Color = Color([0xdd, 0xe1, 0xe6]);
+pub(super) const GRID: Color = Color([0xdd, 0xe1, 0xe6]);
 const SOFT: Color = Color([0xf5, 0xf6, 0xf8]);
 const TITLE: f64 = 11.0;
 /// The size of labels.

@@ -4,12 +4,14 @@ pub mod csv;
 mod figure;
 pub mod html;
 pub mod json;
+mod latex;
 pub mod markdown;
 mod member;
 mod summary_csv;
 pub mod text;
 mod xlsx;
 
+pub use figure::{Figure, figures};
 pub use member::Format;
 
 /// Every format.
@@ -17,6 +19,7 @@ pub static FORMATS: &[Format] = &[
     text::FORMAT,
     html::FORMAT,
     markdown::FORMAT,
+    latex::FORMAT,
     json::FORMAT,
     csv::FORMAT,
     summary_csv::FORMAT,

@@ -44,7 +44,9 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
             assert_eq!((&*line["n"], &*line["outcome"], &*line["level"]), ("6", "winner", "0.95"), "{line:?}");
         }
         assert_eq!(stdout(&fsb(directory, &[command, "run", "--format", "summary-csv"])), table);
-        for (file, begins) in [("a.xlsx", "PK"), ("a.svg", "<svg "), ("a.png", "\u{fffd}PNG"), ("a.pdf", "%PDF-")] {
+        for (file, begins) in
+            [("a.tex", "% "), ("a.xlsx", "PK"), ("a.svg", "<svg "), ("a.png", "\u{fffd}PNG"), ("a.pdf", "%PDF-")]
+        {
             let content = write(command, file);
             assert!(String::from_utf8_lossy(&content).starts_with(begins), "{command} -o {file}");
         }
@@ -52,6 +54,33 @@ fn a_report_is_written_in_the_format_that_the_file_name_implies() {
     assert!(String::from_utf8(write("report", "trials.csv")).expect("text").starts_with("target,workload,"));
     // A pipe accepts binary formats.
     assert!(fsb(directory, &["report", "run", "--format", "png"]).stdout.starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn every_figure_of_a_run_is_written_under_a_stable_name() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    run(directory);
+    let output = fsb(directory, &["report", "run", "--figures", "figures/of the run"]);
+    expect_code(&output, 0);
+    let printed = stdout(&output);
+    let names: Vec<&str> = printed.lines().collect();
+    for name in ["overview", "values", "trials-write-1m-durable", "latency-write-1m-durable-write"] {
+        for extension in ["svg", "png"] {
+            let path = format!("figures/of the run/{name}.{extension}");
+            assert!(names.contains(&path.as_str()), "{path} in {printed}");
+        }
+    }
+    for name in &names {
+        let content = fs::read(directory.join(name)).expect("a printed file");
+        let begins: &[u8] = if name.ends_with("svg") { b"<svg " } else { b"\x89PNG" };
+        assert!(content.starts_with(begins), "{name}");
+    }
+    assert_eq!(fs::read_dir(directory.join("figures/of the run")).expect("a directory").count(), names.len());
+    let again = fsb(directory, &["report", "run", "--figures", "figures/of the run"]);
+    assert_eq!(stdout(&again), printed);
+    fails(directory, &["report", "run", "--figures", "x", "-o", "a.svg"], 2, "arguments/conflict");
+    fails(directory, &["report", "run", "--figures", "run/run.json"], 3, "output/failed");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The overview figure as a file: SVG, PNG and PDF.
+//! Figures as files: the overview as SVG, PNG and PDF, and all figures of a report as SVG and PNG.
 
 mod pdf;
 mod png;
@@ -7,7 +7,8 @@ mod svg;
 use std::io::{self, Write};
 
 use super::member::Format;
-use crate::figure::scene;
+use crate::figure::scene::Scene;
+use crate::figure::{all, scene};
 use crate::report::Report;
 
 pub(super) const SVG: Format = Format {
@@ -44,6 +45,31 @@ fn write_png(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
 
 fn write_pdf(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
     output.write_all(&pdf::render(&scene(report)))
+}
+
+/// A figure of a report.
+#[derive(Debug)]
+pub struct Figure {
+    /// A name without an extension, unique in the report, that depends on the subject of the figure alone.
+    pub name: String,
+    scene: Scene,
+}
+
+impl Figure {
+    /// Returns the figure as SVG.
+    pub fn svg(&self) -> String {
+        svg::render(&self.scene)
+    }
+
+    /// Writes the figure as PNG.
+    pub fn write_png(&self, output: &mut dyn Write) -> io::Result<()> {
+        png::write(&self.scene, output)
+    }
+}
+
+/// Returns all figures of a report, the overview first.
+pub fn figures(report: &Report<'_>) -> Vec<Figure> {
+    all(report).into_iter().map(|(name, scene)| Figure { name, scene }).collect()
 }
 
 #[cfg(test)]
