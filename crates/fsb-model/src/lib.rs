@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod anonymise;
 pub mod code;
 pub mod errno;
 pub mod error;
@@ -20,6 +21,7 @@ pub mod observed;
 pub mod place;
 pub mod plan;
 pub mod postmark;
+pub mod publication;
 pub mod race;
 pub mod run;
 #[cfg(feature = "schema")]

@@ -100,6 +100,14 @@ pub enum StoreError {
         /// The newest schema that this program reads.
         expected: String,
     },
+    /// The data in a published page cannot be decoded.
+    #[error("the data in {path} cannot be read: {why}")]
+    DamagedPage {
+        /// The page.
+        path: PathBuf,
+        /// The error of the decoder.
+        why: String,
+    },
     /// A value that JSON cannot hold.
     #[error("cannot encode the record: {0}")]
     Encode(String),
@@ -118,6 +126,10 @@ impl StoreError {
             }
             _ => StoreError::io("read", path, source),
         }
+    }
+
+    pub(crate) fn damaged_page(path: &Path, error: &io::Error) -> Self {
+        StoreError::DamagedPage { path: path.to_owned(), why: error.to_string() }
     }
 
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
@@ -149,6 +161,7 @@ error_codes! {
     SYNTAX = "store/syntax", code::REQUEST, "A file of the run is not JSON, or JSON of another shape.", "Restore the file; the fields path and line name the place.";
     SCHEMA = "store/other-schema", code::REQUEST, "The file has the schema of another program.", "Name a file of fsb.";
     NEWER = "store/newer", code::REQUEST, "A newer fsb wrote the file.", "Use that version of fsb.";
+    DAMAGED_PAGE = "store/damaged-page", code::REQUEST, "The run in a published page is cut off or damaged.", "Get the page again, or use the run directory.";
     ENCODE = "store/encode", code::MACHINE, "A value of the record cannot be written as JSON.", "Report this as a bug.";
 }
 
@@ -168,6 +181,7 @@ impl Coded for StoreError {
             StoreError::Syntax { .. } => &SYNTAX,
             StoreError::Schema { .. } => &SCHEMA,
             StoreError::Newer { .. } => &NEWER,
+            StoreError::DamagedPage { .. } => &DAMAGED_PAGE,
             StoreError::Encode(_) => &ENCODE,
         }
     }
@@ -178,6 +192,7 @@ impl Coded for StoreError {
         match self {
             StoreError::Io { what, path: of, .. } => code::fields([path(of), ("call", (*what).into())]),
             StoreError::Refused { path: of, .. }
+            | StoreError::DamagedPage { path: of, .. }
             | StoreError::NotEmpty(of)
             | StoreError::NotDirectory(of)
             | StoreError::Planted(of)

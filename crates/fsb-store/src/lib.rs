@@ -4,6 +4,8 @@
 //! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported therefore survives a
 //! crash.
 //!
+//! A published page holds a run, too: [`Reader`] and [`read()`] read it like a run directory.
+//!
 //! [`input`] opens user-supplied files. [`remove_tree`] removes the directories that programs of the user leave, whatever
 //! their depth and permissions.
 #![forbid(unsafe_code)]
@@ -11,6 +13,7 @@
 mod error;
 pub mod input;
 mod output;
+mod page;
 mod place;
 mod read;
 #[cfg(test)]
@@ -31,6 +34,7 @@ use place::{HeldDirectory, Open};
 
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
+pub use page::{element as page_element, is_page};
 pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
 pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};
 pub use tree::remove_tree;

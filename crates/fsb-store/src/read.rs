@@ -1,15 +1,18 @@
-//! Reads run directories from any source. Only regular files are opened, and the length of a line is limited.
+//! Reads run directories and published pages from any source. Only regular files are opened, and the length of a line is
+//! limited.
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, Seek};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
+use fsb_model::publication::{self, Publication};
 use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
 
 use crate::StoreError;
 use crate::input::{self, LARGEST_RECORD, LONGEST_LINE, Lines};
+use crate::page::{Page, PageLines};
 
 /// The record of the run.
 pub const RUN_FILE: &str = "run.json";
@@ -18,6 +21,9 @@ pub const TRIALS_FILE: &str = "trials.jsonl";
 
 /// Size of the read buffer for the journal, in bytes.
 const BUFFER: usize = 256 << 10;
+
+/// The longest description of a publication, in bytes.
+const LONGEST_PUBLICATION: u64 = 1 << 20;
 
 /// Contents of a run directory.
 #[derive(Debug)]
@@ -41,15 +47,42 @@ impl Line<'_> for Trial {
     }
 }
 
-/// A run directory whose trials are read one by one.
+/// A run directory or a published page whose trials are read one by one.
 #[derive(Debug)]
 pub struct Reader {
     pub record: RunRecord,
+    /// The description of a published run. `None` for a run directory.
+    pub publication: Option<Publication>,
     path: PathBuf,
-    journal: Option<File>,
+    journal: Source,
 }
 
-/// Reads a whole run directory into memory.
+/// The source of the trials.
+#[derive(Debug)]
+enum Source {
+    /// A run directory without a journal.
+    Nothing,
+    Journal(File),
+    Page(Page),
+}
+
+/// The text of the trials.
+#[derive(Debug)]
+enum Input<'r> {
+    Journal(&'r mut File),
+    Page(Box<PageLines<'r>>),
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Input::Journal(file) => file.read(buffer),
+            Input::Page(lines) => lines.read(buffer),
+        }
+    }
+}
+
+/// Reads a whole run directory, or a published page, into memory.
 pub fn read(path: &Path) -> Result<Contents, StoreError> {
     let mut reader = Reader::open(path)?;
     let mut trials = Vec::new();
@@ -60,26 +93,64 @@ pub fn read(path: &Path) -> Result<Contents, StoreError> {
 impl Reader {
     /// Reads the record and opens the journal.
     pub fn open(path: &Path) -> Result<Reader, StoreError> {
+        if let Ok(Some(page)) = Page::open(path) {
+            return Reader::from_page(path, page);
+        }
         let record = record(path)?;
         let path = path.join(TRIALS_FILE);
         let journal = match input::open(&path) {
-            Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Ok(file) => Source::Journal(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Source::Nothing,
             Err(error) => return Err(StoreError::input(&path, error)),
         };
-        Ok(Reader { record, path, journal })
+        Ok(Reader { record, publication: None, path, journal })
+    }
+
+    fn from_page(path: &Path, mut page: Page) -> Result<Reader, StoreError> {
+        let damaged = |error: io::Error| StoreError::damaged_page(path, &error);
+        let mut input = BufReader::with_capacity(BUFFER, page.lines().map_err(damaged)?);
+        let publication: Publication = {
+            let mut lines = Lines::new(&mut input, LONGEST_PUBLICATION);
+            let line = lines.next_line().and_then(there).map_err(damaged)?;
+            parse(path, 1, line, publication::SCHEMA, |found: &Publication| &found.schema)?
+        };
+        let mut record: RunRecord = {
+            let mut lines = Lines::new(&mut input, LARGEST_RECORD);
+            let line = lines.next_line().and_then(there).map_err(damaged)?;
+            parse(path, 2, line, run::SCHEMA, |record: &RunRecord| &record.schema)?
+        };
+        upgrade(&mut record);
+        let (path, journal) = (path.to_owned(), Source::Page(page));
+        Ok(Reader { record, publication: Some(publication), path, journal })
+    }
+
+    /// Returns the file that holds the trials: the journal, or the page.
+    pub fn journal_path(&self) -> &Path {
+        &self.path
     }
 
     /// Reads the journal from its start. A second pass reads the same file, even if another one has its name by then.
     pub fn journal(&mut self) -> Result<Journal<'_>, StoreError> {
+        let (path, is_page) = (self.path.as_path(), matches!(self.journal, Source::Page(_)));
+        let failed = |error| failed_read(path, is_page, error);
+        let buffered = |input| BufReader::with_capacity(BUFFER, input);
         let lines = match &mut self.journal {
-            Some(journal) => {
-                journal.rewind().map_err(|error| StoreError::input(&self.path, error))?;
-                Some(Lines::new(BufReader::with_capacity(BUFFER, journal), LONGEST_LINE))
+            Source::Nothing => None,
+            Source::Journal(journal) => {
+                journal.rewind().map_err(failed)?;
+                Some(buffered(Input::Journal(journal)))
             }
-            None => None,
+            Source::Page(page) => {
+                let mut input = buffered(Input::Page(Box::new(page.lines().map_err(failed)?)));
+                // The publication and the record.
+                for _ in 0..2 {
+                    Lines::new(&mut input, LARGEST_RECORD).next_line().map_err(failed)?;
+                }
+                Some(input)
+            }
         };
-        Ok(Journal { path: &self.path, lines, warnings: Vec::new() })
+        let lines = lines.map(|input| Lines::new(input, LONGEST_LINE));
+        Ok(Journal { path, lines, is_page, warnings: Vec::new() })
     }
 
     /// Calls `visit` with every trial and its line, and returns the warnings. See [`Journal::next_trial`].
@@ -96,7 +167,8 @@ impl Reader {
 #[derive(Debug)]
 pub struct Journal<'r> {
     path: &'r Path,
-    lines: Option<Lines<BufReader<&'r mut File>>>,
+    lines: Option<Lines<BufReader<Input<'r>>>>,
+    is_page: bool,
     /// Warnings about lines that this pass skipped.
     pub warnings: Vec<String>,
 }
@@ -122,7 +194,7 @@ impl Journal<'_> {
                     message: error.to_string(),
                 });
             }
-            Err(error) => return Err(StoreError::input(self.path, error)),
+            Err(error) => return Err(failed_read(self.path, self.is_page, error)),
         };
         match parse(self.path, number, line.bytes, trial::SCHEMA, L::schema) {
             Ok(trial) => Ok(Some((number, trial))),
@@ -142,8 +214,22 @@ fn record(directory: &Path) -> Result<RunRecord, StoreError> {
         _ => StoreError::input(&path, error),
     })?;
     let mut record = parse(&path, 1, &text, run::SCHEMA, |record: &RunRecord| &record.schema)?;
-    record.warnings = record.warnings.into_iter().map(Warning::upgraded).collect();
+    upgrade(&mut record);
     Ok(record)
+}
+
+/// Replaces warnings of older schemas by the conditions that they describe.
+fn upgrade(record: &mut RunRecord) {
+    record.warnings = std::mem::take(&mut record.warnings).into_iter().map(Warning::upgraded).collect();
+}
+
+/// Returns the bytes of a line that must be there.
+fn there(line: Option<input::Line<'_>>) -> io::Result<&[u8]> {
+    line.map(|line| line.bytes).ok_or_else(|| io::Error::new(io::ErrorKind::UnexpectedEof, "it holds no run"))
+}
+
+fn failed_read(path: &Path, is_page: bool, error: io::Error) -> StoreError {
+    if is_page { StoreError::damaged_page(path, &error) } else { StoreError::input(path, error) }
 }
 
 /// Parses a text that starts at line `line` of a file and must have the schema `ours`.

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use fsb_model::publication::{self, Publication, Removal};
 use fsb_model::trial::SCHEMA;
 use fsb_model::{Trial, Warning, run};
 use proptest::prelude::*;
@@ -458,4 +459,96 @@ fn nothing_leaves_a_directory_that_is_exchanged_all_the_time() {
     assert_eq!(read(left).unwrap().trials.len(), 40);
     let names = fs::read_dir(left).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
     assert!(names.len() <= 4, "nothing unfinished stays: {names:?}");
+}
+
+fn publication() -> Publication {
+    let removed = vec![Removal { class: "serials".to_owned(), what: "serial numbers".to_owned(), values: 2 }];
+    Publication { schema: publication::SCHEMA.to_owned(), fsb_version: "0.1.0".to_owned(), removed, kept: Vec::new() }
+}
+
+fn page_with(element: &str) -> (tempfile::TempDir, PathBuf) {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path().join("a.html");
+    fs::write(&path, format!("<!doctype html>\n<head>\n<meta charset=\"utf-8\">\n{element}\n<body>text</body>\n"))
+        .unwrap();
+    (temporary, path)
+}
+
+fn page(trials: &[Trial]) -> String {
+    page_element(&publication(), &record(), trials).unwrap()
+}
+
+/// Returns an element that holds these bytes.
+fn element_of(bytes: &[u8]) -> String {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, encoder.finish().unwrap());
+    page(&[]).split_inclusive('>').next().unwrap().to_owned() + &text + "</script>"
+}
+
+#[test]
+fn a_published_page_is_read_like_its_run_directory() {
+    let trials: Vec<Trial> = (0..3).map(trial).collect();
+    let (_temporary, path) = page_with(&page(&trials));
+    assert!(is_page(&path));
+    let contents = read(&path).unwrap();
+    assert_eq!((contents.record, contents.trials), (record(), trials));
+    let mut reader = Reader::open(&path).unwrap();
+    assert_eq!((reader.publication.clone(), reader.journal_path()), (Some(publication()), path.as_path()));
+    for _pass in 0..2 {
+        let mut lines = Vec::new();
+        reader.trials(|line, _: Trial| lines.push(line)).unwrap();
+        assert_eq!(lines, [1, 2, 3]);
+    }
+}
+
+#[test]
+fn a_truncated_or_damaged_page_is_refused_with_the_cause() {
+    let whole = page(&[trial(0)]);
+    let data = whole.find('>').unwrap() + 1;
+    let cases = [
+        (whole[..whole.len() - 40].to_owned(), "ends within its data"),
+        (whole[..data + 6].to_owned() + "</script>", ""),
+        (whole[..data].to_owned() + "</script>", ""),
+        (whole.replacen("H4sI", "H4!I", 1), "Invalid symbol"),
+        (whole.replacen("H4sI", "AAAA", 1), "invalid gzip header"),
+        (element_of(b""), "it holds no run"),
+        (element_of(&[b'x'; 2 << 20]), "longer than 1 MiB"),
+    ];
+    for (element, why) in cases {
+        let (_temporary, path) = page_with("");
+        fs::write(&path, format!("<!doctype html>\n{element}")).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, StoreError::DamagedPage { .. }), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let header = serde_json::to_string(&publication()).unwrap();
+    for (lines, code) in [
+        ("{}\n".to_owned(), "store/other-schema"),
+        (header.replace("publication/1", "publication/2"), "store/newer"),
+        (format!("{header}\n{{}}\n"), "store/other-schema"),
+        (format!("{header}\nno JSON\n"), "store/syntax"),
+    ] {
+        let (_temporary, path) = page_with(&element_of(lines.as_bytes()));
+        let error = read(&path).unwrap_err();
+        assert_eq!(fsb_model::Coded::code(&error).name, code, "{error}");
+    }
+}
+
+#[test]
+fn a_page_that_unpacks_to_more_than_the_limit_is_refused() {
+    let (_temporary, path) = page_with(&page(&[]));
+    let mut found = page::Page::open(&path).unwrap().unwrap();
+    let length = found.lines().unwrap().read_to_end(&mut Vec::new()).unwrap() as u64;
+    for (most, is_read) in [(length, true), (length - 1, false)] {
+        found.most = most;
+        assert_eq!(found.lines().unwrap().read_to_end(&mut Vec::new()).is_ok(), is_read);
+    }
+}
+
+#[test]
+fn a_page_without_a_run_is_refused() {
+    let (_temporary, path) = page_with("");
+    assert!(!is_page(&path));
+    assert!(matches!(read(&path).unwrap_err(), StoreError::NoRun(_)));
 }

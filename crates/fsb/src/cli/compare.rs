@@ -43,7 +43,8 @@ Examples:
 /// Compare sets of results: fsb's, fio's, IOzone's and others
 ///
 /// Reads results of fsb, fio, IOzone, bonnie++, PostMark, filebench, sysbench, IOR, mdtest and the Phoronix Test Suite. A
-/// PATH is a file, a directory, a quoted pattern, or a run directory of fsb, which holds one set per target.
+/// PATH is a file, a directory, a quoted pattern, or a run directory or published page of fsb, which holds one set per
+/// target.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]

@@ -25,6 +25,7 @@ mod micro;
 mod plan_text;
 #[cfg(feature = "emulations")]
 pub mod postmark;
+mod publish;
 #[cfg(feature = "traces")]
 mod record;
 mod report;
@@ -93,6 +94,7 @@ enum Command {
     Compare(compare::Arguments),
     Export(export::Arguments),
     Report(report::Arguments),
+    Publish(publish::Arguments),
     #[cfg(feature = "history")]
     History(history::Arguments),
     #[cfg(feature = "traces")]
@@ -135,6 +137,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Compare(arguments) => compare::main(&arguments)?,
         Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
+        Command::Publish(arguments) => publish::main(&arguments)?,
         #[cfg(feature = "history")]
         Command::History(arguments) => history::main(&arguments)?,
         #[cfg(feature = "traces")]

@@ -28,7 +28,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 #[command(mut_args(|argument| argument.help_heading(None::<&'static str>).hide_short_help(false)))]
 pub struct Arguments {
-    /// Run directory [default: the last one in fsb-results]
+    /// Run, or page of 'fsb publish' [default: the last one in fsb-results]
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +69,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Ok(exit::DONE);
     }
     let summary = results::summary_of_shown(&run.record, &run.trials);
-    let summary = earlier::with_last_run(summary, &run.record, &directory);
+    // The runs beside a published page are not those of its machine.
+    let summary = match fsb_store::is_page(&directory) {
+        true => summary,
+        false => earlier::with_last_run(summary, &run.record, &directory),
+    };
     let report = Report::of_shown(&summary, &run.trials);
     match &arguments.figures {
         Some(directory) => write_figures(&report, directory)?,

@@ -119,7 +119,7 @@ const SHOWN: usize = 3;
 pub enum Found {
     /// A file of another tool.
     File(PathBuf),
-    /// A run directory of fsb.
+    /// A run directory or a published page of fsb.
     Run(PathBuf),
 }
 
@@ -149,8 +149,11 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
     }
 }
 
-/// Returns the file, or its run directory if it is a file of one.
+/// Returns the file, or its run directory if it is a file of one. A published page is a run.
 fn file(path: &Path) -> Found {
+    if fsb_store::is_page(path) {
+        return Found::Run(path.to_owned());
+    }
     let ours = path.file_name().is_some_and(|name| name == RUN_FILE || name == TRIALS_FILE);
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if ours && parent.join(RUN_FILE).is_file() { Found::Run(parent.to_owned()) } else { Found::File(path.to_owned()) }

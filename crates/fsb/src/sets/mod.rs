@@ -1,7 +1,7 @@
 //! Reads the sets that the command line names: `[NAME=]PATH[,PATH…]`.
 //!
-//! A path is a file of another tool, a directory of such files, a pattern, or a run directory of fsb. Patterns are
-//! expanded here, so that they may be quoted. A run directory contains one set per target.
+//! A path is a file of another tool, a directory of such files, a pattern, a run directory of fsb, or a page of
+//! `fsb publish`. Patterns are expanded here, so that they may be quoted. A run contains one set per target.
 
 mod argument;
 mod conditions;
@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 
 use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
-use fsb_store::{RUN_FILE, TRIALS_FILE};
 
 #[cfg(feature = "history")]
 use crate::message::say;
@@ -73,8 +72,7 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
         sources.push(find(argument, &mut warnings)?);
     }
     warnings.extend(in_two_sets(&sources));
-    let of_run = |run: &OwnRun| [RUN_FILE, TRIALS_FILE].map(|name| run.path.join(name));
-    let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(of_run);
+    let of_runs = sources.iter().flat_map(|source| &source.runs).flat_map(OwnRun::files);
     let files = sources.iter().flat_map(|source| &source.files).cloned().chain(of_runs).collect();
     let others = sources.iter().any(|source| !source.files.is_empty());
     let regimes = conditions::regimes_of(sources.iter().flat_map(|source| &source.runs), others);

@@ -13,7 +13,7 @@ use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record, writes};
 use fsb_report::{mark, warning_text};
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;
-use fsb_store::{Line, RUN_FILE, Reader, TRIALS_FILE};
+use fsb_store::{Line, RUN_FILE, Reader};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -21,7 +21,7 @@ use serde_json::Value;
 /// The largest number of warnings of one run that a comparison repeats.
 const SHOWN: usize = 5;
 
-/// A run directory without its latencies, which are read when their workloads are known.
+/// A run directory or a published page without its latencies, which are read when their workloads are known.
 #[derive(Debug)]
 pub(super) struct OwnRun {
     pub(super) path: PathBuf,
@@ -72,6 +72,12 @@ impl OwnRun {
         })?;
         let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(OwnRun { path: path.to_owned(), identity, record: reader.record.clone(), trials, warnings, reader })
+    }
+
+    /// Returns the files that were read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        let journal = self.reader.journal_path().to_owned();
+        if self.reader.publication.is_some() { vec![journal] } else { vec![self.path.join(RUN_FILE), journal] }
     }
 
     /// Returns the targets in the plan's order, and warnings for the reader.
@@ -178,7 +184,7 @@ impl OwnRun {
         Run {
             tool: OURS.to_owned(),
             version: self.record.segments.last().map(|segment| segment.fsb_version.clone()),
-            path: self.path.join(TRIALS_FILE).display().to_string(),
+            path: self.reader.journal_path().display().to_string(),
             block: Some(block),
             slice: slice(trials),
             sessions: self.sessions(),

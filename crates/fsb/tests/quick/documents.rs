@@ -227,6 +227,10 @@ fn results() -> tempfile::TempDir {
             ["run", "small.toml", "-q", "--out", &out].into_iter().chain(targets.iter().copied()).collect();
         expect_code(&fsb(directory.path(), &line), 0);
     }
+    for page in ["ours.html", "theirs.html"] {
+        let line = ["publish", "fsb-results/20261120T150405Z-ext4-xfs", "-o", page];
+        expect_code(&fsb(directory.path(), &line), 0);
+    }
     for run in (1..=6).map(|number| at(&format!("RUN{number}"))) {
         fs::create_dir(&run).unwrap();
         for file in ["run.json", "trials.jsonl"] {

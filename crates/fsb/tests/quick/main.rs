@@ -26,6 +26,7 @@ mod options;
 mod outputs;
 mod ownership;
 mod postmark;
+mod publish;
 mod regimes;
 mod resume;
 mod targets;

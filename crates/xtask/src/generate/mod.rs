@@ -14,6 +14,7 @@ use fsb_engine::Workload;
 use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Parameter, ParameterGroup};
 use fsb_history::series::{self, Document as History};
+use fsb_model::publication::{self, Publication};
 use fsb_model::{ErrorCode, RunRecord, Trial, run, schema, trial};
 use fsb_report::choice::{self, Choice};
 use fsb_report::json;
@@ -49,6 +50,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },
     GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
     GeneratedFile { path: "schema/history.json", produce: || schema::text::<History>(series::SCHEMA) },
+    GeneratedFile { path: "schema/publication.json", produce: || schema::text::<Publication>(publication::SCHEMA) },
     GeneratedFile { path: "schema/report.json", produce: json::schema },
     GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },
     GeneratedFile { path: "schema/trace.json", produce: || schema::text::<document::Document>(document::SCHEMA) },

@@ -47,8 +47,11 @@ struct Page<'a> {
     plotly: &'static str,
     /// The script that draws surfaces. `None` if there are none.
     plotly_3d: Option<&'static str>,
-    /// The trials, for programs. `None` for a run that is too long for a page.
+    /// The trials, for programs. `None` for a run that is too long for a page, and for a published run, which the page
+    /// holds as a whole.
     data: Option<ScriptSafe<Data<'a>>>,
+    /// The element that holds a published run.
+    run: Option<&'a str>,
 }
 
 impl Page<'_> {
@@ -83,14 +86,34 @@ pub fn render(report: &Report<'_>) -> String {
     FORMAT.render(report)
 }
 
-/// Writes the page. The sections are made twice: for the contents, and then one by one for their markup.
+/// The run that a published page holds.
+#[derive(Debug, Clone)]
+pub struct PublishedRun<'a> {
+    /// The element with the data. It becomes part of the page unchanged.
+    pub element: &'a str,
+    /// The values that were removed from the run, a line for each kind.
+    pub removed: &'a [String],
+    /// The classes of values that were kept at the user's request.
+    pub kept: &'a [String],
+}
+
+/// Writes the page of a run that is published, with the run inside.
+pub fn write_published(report: &Report<'_>, run: &PublishedRun<'_>, output: &mut dyn Write) -> io::Result<()> {
+    write_page(report, Some(run), output)
+}
+
 fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
+    write_page(report, None, output)
+}
+
+/// Writes the page. The sections are made twice: for the contents, and then one by one for their markup.
+fn write_page(report: &Report<'_>, run: Option<&PublishedRun<'_>>, output: &mut dyn Write) -> io::Result<()> {
     let readable = report.readable();
     let view = readable.view();
     let sections = || -> Box<dyn Iterator<Item = Section> + '_> {
         let method = Section::new("method", "Method", vec![Block::Method(view.method.clone())]);
         let overview = iter::once_with(|| overview(&view, readable.opening(&view)));
-        Box::new(overview.chain(readable.sections(&view)).chain([method]))
+        Box::new(overview.chain(readable.sections(&view)).chain([method]).chain(run.map(publication)))
     };
     let contents: Vec<PageSection> = sections().map(PageSection::from).collect();
     let charts = contents.iter().map(|section| section.charts).sum();
@@ -104,10 +127,32 @@ fn write(report: &Report<'_>, output: &mut dyn Write) -> io::Result<()> {
         charts,
         plotly: &PLOTLY,
         plotly_3d: has_surface.then(|| PLOTLY_3D.as_str()),
-        data: readable.trials().filter(|_| view.group_size == 1).map(|trials| ScriptSafe(Data(trials))),
+        data: readable
+            .trials()
+            .filter(|_| view.group_size == 1 && run.is_none())
+            .map(|trials| ScriptSafe(Data(trials))),
+        run: run.map(|run| run.element),
     };
     page.write_into(&mut *output)?;
     output.write_all(b"\n")
+}
+
+/// Returns the section that names what was removed before the publication.
+fn publication(run: &PublishedRun<'_>) -> Section {
+    let holds = "This page holds the record of the run and every trial. fsb report FILE and fsb compare FILE … read them \
+                 from it.";
+    let mut blocks = vec![Block::text("note", holds)];
+    blocks.push(match run.removed {
+        [] => Block::text("note", "Nothing was removed."),
+        removed => {
+            let label = "Removed, with the number of different values and their class";
+            Block::List { label, class: "lost", items: removed.to_vec() }
+        }
+    });
+    if !run.kept.is_empty() {
+        blocks.push(Block::text("note", format!("Kept at the author's request: {}.", run.kept.join(", "))));
+    }
+    Section::new("publication", "Publication", blocks)
 }
 
 /// Returns the section with the answer.

@@ -211,6 +211,23 @@ mod run {
     }
 
     #[test]
+    fn a_published_page_begins_with_its_run_and_lists_what_was_removed() {
+        let (summary, trials, plain) = page(&["ext4", "xfs"], 5);
+        let removed = ["serial numbers <of> devices (2, serials)".to_owned()];
+        let kept = ["names".to_owned()];
+        let run = html::PublishedRun { element: "<script id=\"r\">AAAA</script>", removed: &removed, kept: &kept };
+        let mut published = Vec::new();
+        html::write_published(&Report::of_run(&summary, &trials), &run, &mut published).unwrap();
+        let published = String::from_utf8(published).unwrap();
+        assert!(published.find(run.element).is_some_and(|at| at < 1000));
+        assert!(published.contains("<section id=\"publication\"") && published.contains("request: names."));
+        assert!(published.contains("<li>serial numbers &#60;of&#62; devices (2, serials)</li>"));
+        // The whole run replaces the values of the plain page.
+        assert!(plain.contains("id=\"data\"") && !published.contains("id=\"data\""));
+        assert!(!plain.contains("id=\"publication\""));
+    }
+
+    #[test]
     fn the_chart_library_is_there_once_and_alone() {
         for script in [&*PLOTLY, &*PLOTLY_3D] {
             assert!(script.contains("plotly.js (") && !script.contains("<script") && !script.contains("</script"));
