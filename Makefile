@@ -5,7 +5,7 @@ FSB := target/release/fsb
 # Built with the workspace's features, which the tests have, too: those of this crate alone would build some thirty crates again.
 XTASK = $(CARGO) build --quiet --locked --workspace --bin xtask && "$${CARGO_TARGET_DIR:-target}"/debug/xtask
 
-.PHONY: calibrate run test test-quick test-machine recipes dist test-dist book pictures check bench fuzz build clean
+.PHONY: calibrate run test test-quick test-machine python recipes dist test-dist book pictures check bench fuzz build clean
 
 run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
@@ -23,6 +23,9 @@ test-quick:  ## without root, without other programs, in minutes
 test-machine:  ## real file systems and devices, virtual machines, browsers, other tools
 	@scripts/install test
 	@scripts/test machine
+
+python:  ## the Python package, as far as this machine has pandas and polars
+	@scripts/test-python
 
 recipes:  ## the recipes of CONTRIBUTING.md, in a copy of the tree
 	@scripts/recipes

@@ -14,7 +14,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const TOP: [&str; 4] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"];
 
 /// Directories of source files.
-const SOURCES: [&str; 5] = ["crates", "scripts", "plans", "fuzz", ".config"];
+const SOURCES: [&str; 6] = ["crates", "scripts", "plans", "fuzz", "python", ".config"];
 
 /// Builds the book in `target/book`.
 ///
