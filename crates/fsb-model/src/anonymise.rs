@@ -26,8 +26,10 @@ use crate::units::show_bytes;
 use crate::warning::{UnbackedMemory, Warning};
 use crate::workload::{Params, WorkloadSpec};
 
-/// The stand-in of a text.
+/// The stand-in of a value.
 const REMOVED: &str = "removed";
+/// The stand-in of a sentence.
+const TEXT_REMOVED: &str = "text removed";
 
 /// The vocabularies of registries that this crate does not know.
 #[derive(Clone, Copy)]
@@ -117,7 +119,9 @@ impl<'v> Anonymiser<'v> {
         for cell in cells {
             let before = cell.label.clone();
             self.workloads.insert(before.clone(), cell.workload.name.clone());
-            if self.params(&cell.workload.name.clone(), &mut cell.workload.params) {
+            let is_stripped = self.params(&cell.workload.name, &mut cell.workload.params);
+            // A label that the user gave and keeps quotes nothing.
+            if is_stripped && !cell.workload.params.contains_key("label") {
                 cell.label = self.stand_in("case", &before);
                 self.note(Identifying::Names, "labels of cases that quote a removed value", &before);
             }
@@ -254,11 +258,12 @@ impl<'v> Anonymiser<'v> {
         self.stand_in(beginning, &value)
     }
 
-    /// Replaces a value by [`REMOVED`].
+    /// Replaces a value by [`REMOVED`], a sentence by [`TEXT_REMOVED`].
     fn replace(&mut self, class: Identifying, what: &'static str, value: &mut String) {
-        if !self.keeps(class) && !value.is_empty() && value != REMOVED {
+        let stand_in = if class == Identifying::Texts { TEXT_REMOVED } else { REMOVED };
+        if !self.keeps(class) && !value.is_empty() && value != stand_in {
             self.note(class, what, value);
-            REMOVED.clone_into(value);
+            stand_in.clone_into(value);
         }
     }
 
@@ -1190,6 +1195,17 @@ mod tests {
         assert!(anonymised.plan.targets == record().plan.targets && anonymised.cells == record().cells);
         assert_eq!(anonymised.segments, record().segments);
         assert_eq!(anonymised.targets["hostile7"].device, record().targets["hostile7"].device);
+    }
+
+    #[test]
+    fn a_label_that_is_kept_stays_although_its_command_is_removed() {
+        let mut anonymised = record();
+        let params = &mut anonymised.cells[1].workload.params;
+        params.insert("label".to_owned(), "make hostile7".into());
+        Anonymiser::new(VOCABULARY, [Identifying::Names]).record(&mut anonymised);
+        assert_eq!(anonymised.cells[1].label, "make hostile7");
+        assert_ne!(anonymised.cells[1].workload.params["command"], record().cells[1].workload.params["command"]);
+        assert!(anonymised.amounts.contains_key("make hostile7"));
     }
 
     #[test]
