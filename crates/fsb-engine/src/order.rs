@@ -215,6 +215,11 @@ pub(crate) enum Distribution {
     Zoned(Vec<(f64, f64)>),
 }
 
+impl Distribution {
+    /// Draws all items with the same probability: half of them receive half of the draws.
+    pub(crate) const UNIFORM: Distribution = Distribution::Pareto(0.5);
+}
+
 /// The forms of a distribution, for messages.
 pub(crate) const FORMS: &str = "random, zipf:1.1, pareto:0.2, normal:10, or zones such as zoned:80/20:20/80";
 

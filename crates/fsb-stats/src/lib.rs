@@ -12,6 +12,7 @@
 //! * [`CaseState`]: whether a case needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: analyses of the rounds within blocks.
 //! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is shown.
+//! * [`cache_warm_up`]: the time constant with which the rate of reads from a cold cache rises.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
 //! * [`overall`]: one ratio over many workloads.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod cache_warm_up;
 mod change_points;
 pub mod compare;
 mod comparison;
@@ -44,6 +46,7 @@ use std::sync::OnceLock;
 
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
+pub use cache_warm_up::{CacheWarmUp, NoWarmUp, ReadBin, cache_warm_up};
 pub use change_points::{ChangePoint, ChangePoints, Level, RunVariation, change_points};
 pub use comparison::{Comparison, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};

@@ -275,6 +275,7 @@ fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
         "backward-read" => {
             return Err("fio reads backwards from the first record and leaves out the last one".to_owned());
         }
+        "cache-warm-up" => return Err("fio reports no time constant of a cache".to_owned()),
         "stride-read" => return Err("fio restarts at the first record after one strided pass".to_owned()),
         "read-modify-write" => return Err("fio writes no record at the place where it has just read it".to_owned()),
         "record-rewrite" => return Err("fio would make the file as small as its one record".to_owned()),

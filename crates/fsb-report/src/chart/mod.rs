@@ -6,6 +6,7 @@
 
 pub(crate) mod axis;
 mod boxes;
+mod cache_warm_up;
 mod heat;
 mod latency;
 pub(crate) mod look;
@@ -36,6 +37,7 @@ static CHARTS: &[ChartKind] = &[
     values::KIND,
     latency::KIND,
     timeline::KIND,
+    cache_warm_up::KIND,
     runs::KIND,
     medians::BY_FILE_SIZE,
     medians::BY_RECORD_SIZE,

@@ -10,6 +10,7 @@ use fsb_stats::{
     RoundLogs, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
+use super::cache_warm_up::WarmUps;
 use super::joined_timeline::JoinedTimeline;
 use super::report_trial::{MetricKind, ReportTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
@@ -233,6 +234,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
         secondary: other_metrics(&good, primary),
         latency: latency::merged(&good),
         timeline: JoinedTimeline::join(&valued),
+        warm_up: WarmUps::from_trials(valued.iter().map(|(trial, _)| *trial)),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs: assembles the summary from a record and its trials. The submodules are the parts of a report on a run.
 
+pub(crate) mod cache_warm_up;
 mod cases;
 mod causes;
 pub(crate) mod claims;
@@ -37,6 +38,7 @@ use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 use crate::record_text::{placement_reason_text, stop_reason_text, sufficient_budget};
 use crate::show::{counted, scale};
 
+pub use cache_warm_up::{ShownWarmUp, WarmUps};
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
 pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};

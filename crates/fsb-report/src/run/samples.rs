@@ -117,6 +117,12 @@ fn unwritten(summary: &Summary) -> Option<String> {
         .then(|| format!("The journal was written less than once during the work: {}.", some_cases(&cases)))
 }
 
+/// `Time constant of the cache's warm-up: ext4 64.0 MiB, 812 ms at random warm up read 4K, cold.`
+pub(super) fn warm_up_line(summary: &Summary) -> Option<String> {
+    let cases = sustained_cases(summary, &|cell| Some(cell.warm_up.as_ref()?.describe()));
+    (!cases.is_empty()).then(|| format!("Time constant of the cache's warm-up: {}.", some_cases(&cases)))
+}
+
 /// Returns the warning of cells whose rate still changed.
 pub(super) fn unsteady_warning(summary: &Summary) -> Option<String> {
     /// The largest difference between the halves of a steady part.

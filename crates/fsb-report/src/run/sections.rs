@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use fsb_model::units::{show_count, show_seconds};
+use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
+use super::cache_warm_up::interval_text;
 use super::claims::PublishedClaim;
 use super::environment::EnvironmentTable;
 use super::headline::level;
@@ -124,6 +125,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
         blocks.extend(latency_table(summary, found, operation).map(|table| Block::table("latency", table)));
     }
     blocks.extend(timeline_table(summary, found).map(|table| Block::table("timeline", table)));
+    blocks.extend(warm_up_table(summary, found).map(|table| Block::table("warm-up", table)));
     blocks.extend(costs_table(summary, found).map(|table| Block::table("costs", table)));
     let (title, table) = match view.group_size {
         1 => ("Every trial".to_owned(), trials_table(summary, found)),
@@ -497,4 +499,34 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
         counted(FEWEST, "bin"),
     );
     Some(Table::new(caption, head.map(str::to_owned).to_vec(), rows))
+}
+
+/// Returns the table of the warm-ups of a workload's cache, with one row per target. Returns `None` for workloads other
+/// than `cache-warm-up`.
+fn warm_up_table(summary: &Summary, workload: &Workload) -> Option<Table> {
+    let rows: Vec<TableRow> = workload
+        .cells
+        .iter()
+        .enumerate()
+        .filter_map(|(target, cell)| {
+            let found = cell.warm_up.as_ref()?;
+            let constants = match (&found.bytes, &found.seconds) {
+                (Some(bytes), Some(seconds)) => {
+                    [interval_text(bytes, show_bytes), interval_text(seconds, show_seconds), bytes.n.to_string()]
+                }
+                _ => [found.describe(), "–".to_owned(), "0".to_owned()],
+            };
+            let rates = match found.shown.fit {
+                Some(fit) => [fit.cold, fit.warm].map(|rate| Unit::BytesPerSecond.show(rate)),
+                None => ["–", "–"].map(str::to_owned),
+            };
+            let block = found.shown.block.to_string();
+            let cells = constants.into_iter().chain([block]).chain(rates).map(TableCell::new).collect();
+            Some(TableRow::of_column(target, &summary.targets[target].label(), cells))
+        })
+        .collect();
+    let head = ["Target", "Time constant in bytes", "in seconds", "n", "Block of the chart", "Cold", "Warm"];
+    let caption = "The warm-up of the cache: bytes and seconds after which the share of misses has fallen to 1/e, with \
+                   95 % intervals between blocks";
+    (!rows.is_empty()).then(|| Table::new(caption, head.map(str::to_owned).to_vec(), rows))
 }

@@ -13,6 +13,7 @@ use fsb_stats::{
 };
 use serde::Serialize;
 
+use super::cache_warm_up::WarmUps;
 use super::causes::Explanation;
 use super::claims::PublishedClaims;
 use super::environment::EnvironmentTable;
@@ -248,6 +249,9 @@ pub struct Measured {
     /// The timeline of one trial; absent if none lasted. The record contains it in full.
     #[serde(skip)]
     pub timeline: Option<JoinedTimeline>,
+    /// The warm-up of the cache; absent for workloads other than `cache-warm-up`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warm_up: Option<WarmUps>,
 }
 
 /// Whether a cell has values.

@@ -155,6 +155,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(samples::total_time_line(summary));
     notes.extend(costs::deferred_line(summary));
     notes.extend(samples::sustained_lines(summary));
+    notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     notes.extend(summary.explanations.iter().map(Explanation::line));
     notes.extend(scaling::lines(summary));

@@ -98,7 +98,7 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let about = "records from one visit to the next";
         all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
     }
-    if member.access.contains(&Access::Random) {
+    if member.access.contains(&Access::Random) && member.draws.is_none() {
         let about =
             "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, or each record once a pass";
         let distribution = Parameter::new(DISTRIBUTION, ParameterKind::Text, UNIFORM, about);
@@ -129,7 +129,8 @@ impl Options {
         let verify = reader.flag("verify")?;
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride")).transpose()?;
-        let distribution = if member.access.contains(&Access::Random) { distribution(spec, reader)? } else { None };
+        let has_choice = member.access.contains(&Access::Random) && member.draws.is_none();
+        let distribution = if has_choice { distribution(spec, reader)? } else { None };
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
         let updates = (member.action == RecordAction::Update).then(|| updates(reader)).transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
@@ -338,6 +339,11 @@ pub(crate) struct RecordWorkload {
     pub(crate) file_size: &'static str,
     /// The default record; `None` if it follows from the access.
     pub(crate) block_size: Option<&'static str>,
+    /// The cache states that it accepts, the default first; `None` if they follow from the action.
+    pub(crate) cache: Option<&'static [CacheState]>,
+    /// Visits per record of the files if records are drawn with replacement, all with the same probability. `None` if a
+    /// pass visits each record once, or if the plan gives the distribution.
+    pub(crate) draws: Option<u64>,
 }
 
 impl RecordWorkload {
@@ -353,6 +359,8 @@ impl RecordWorkload {
         backends: &[],
         file_size: "size/8",
         block_size: None,
+        cache: None,
+        draws: None,
     };
 
     /// Returns the rules of the shared parameters.
@@ -367,6 +375,7 @@ impl RecordWorkload {
             (RecordAction::Write, Before::New) => &[Any, Warm, Out],
             (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
+        let cache = self.cache.unwrap_or(cache);
         let durability = if self.action == RecordAction::Read { &[Durability::None] } else { Durability::ALL };
         let RecordWorkload { name, file_size, block_size, access, backends, .. } = *self;
         let records = Records::Each;
@@ -477,8 +486,8 @@ impl Job for RecordsJob {
         } else if !self.written {
             profile.renewal = Renewal::Recreate;
         }
-        // A part of a file may fit into memory.
-        profile.divisible &= self.spec.cache != CacheState::Out;
+        // A part of a file may fit into memory, and a part of a warm-up is another one.
+        profile.divisible &= self.spec.cache != CacheState::Out && self.member.draws.is_none();
         if !self.written {
             profile.repeats_in_place = restore == Restore::Anew;
         }
@@ -489,6 +498,11 @@ impl Job for RecordsJob {
             // Whole blocks are replaced without being read.
             RecordAction::Write | RecordAction::Append => 0,
         };
+        if let Some(draws) = self.member.draws {
+            profile.operations *= draws;
+            // The device serves each record once; a tenth is allowed for records that no draw hits.
+            profile.cold_bytes_per_operation = profile.cold_bytes_per_operation * 9 / (10 * draws);
+        }
         profile
     }
 
@@ -506,8 +520,8 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<WorkUnit> {
-        // A rate that is kept for a twentieth of a second shows no stalls.
-        if self.options.rate.is_some() {
+        // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a warm-up is a part of it.
+        if self.options.rate.is_some() || self.member.draws.is_some() {
             return None;
         }
         let change = match self.member.action {
@@ -576,7 +590,8 @@ impl<'s> RecordThreads<'s> {
     fn visits(&self, rank: u32) -> Visits {
         let visits = self.job.spec.visits(self.context, rank);
         let visits = self.job.options.stride.map_or(visits.clone(), |stride| visits.with_stride(stride));
-        let visits = match &self.job.options.distribution {
+        let uniform = self.job.member.draws.map(|_| &Distribution::UNIFORM);
+        let visits = match uniform.or(self.job.options.distribution.as_ref()) {
             Some(distribution) => visits.with_distribution(distribution, self.context.seed),
             None => visits,
         };

@@ -559,3 +559,30 @@ fn senseless_distributions_are_refused() {
     let spec: WorkloadSpec = serde_json::from_value(strided).unwrap();
     assert!(workload::parse(&spec, &SIZING).is_err());
 }
+
+#[test]
+fn a_cache_warms_up_by_draws_of_which_few_records_are_missed() {
+    let workload = json!({"name": "cache-warm-up", "file_size": "4M", "block_size": "4K"});
+    let (_, warm_up) = job(&workload);
+    let profile = warm_up.profile();
+    assert_eq!((profile.operations, profile.label.as_str()), (5 * 1024, "random warm up read 4K, cold"));
+    assert!(warm_up.unit().is_none() && !profile.divisible && profile.renewal == Renewal::Remount);
+    let calls = asked(&workload, profile.operations);
+    let mut records: Vec<u64> = calls.split(' ').filter_map(|call| call.strip_prefix('r')?.parse().ok()).collect();
+    assert_eq!(records.len(), 5 * 1024);
+    let distinct = |records: &[u64]| records.iter().collect::<std::collections::BTreeSet<_>>().len() as f64;
+    // After one draw per record 1 − 1/e of them were read, and after five all but exp(−5).
+    assert!((distinct(&records[..1024]) / 1024.0 - 0.632).abs() < 0.05);
+    assert!((distinct(&records) / 1024.0 - 0.993).abs() < 0.01);
+    records.sort_unstable();
+    assert!(records.last() < Some(&1024));
+    // The check of a cold trial requires fewer bytes of the device than those of the records that were drawn.
+    let required = profile.cold_bytes_per_operation * profile.operations;
+    assert!((0.85..0.95).contains(&(required as f64 / (4 << 20) as f64)), "{required}");
+    for (key, value) in [("random_distribution", "zipf:1.1"), ("cache", "warm"), ("backend", "direct")] {
+        let mut wrong = workload.clone();
+        wrong[key] = value.into();
+        let spec: WorkloadSpec = serde_json::from_value(wrong).unwrap();
+        assert_eq!(workload::parse(&spec, &SIZING).err().unwrap().key.as_deref(), Some(key));
+    }
+}
