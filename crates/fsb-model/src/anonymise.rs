@@ -137,7 +137,7 @@ impl<'v> Anonymiser<'v> {
         self.target_keys(large_disk);
         devices_probed.values_mut().for_each(|targets| self.target_keys(targets));
         memory_cells.iter_mut().for_each(|label| self.label(label));
-        for BlockOrder { block: _, targets, cells, parts: _ } in order {
+        for BlockOrder { block: _, targets, cells, slices: _ } in order {
             targets.iter_mut().for_each(|name| self.target_name(name));
             cells.iter_mut().for_each(|label| self.label(label));
         }
@@ -196,7 +196,7 @@ impl<'v> Anonymiser<'v> {
             observed,
             interference,
             superseded: _,
-            part: _,
+            slice: _,
             samples: _,
             timelines: _,
             extra,
@@ -925,6 +925,7 @@ impl<'v> Anonymiser<'v> {
             device_read_bytes: _,
             device_write_bytes: _,
             device_flushes: _,
+            rpcs: _,
             direct: _,
             machine_cpu_seconds: _,
             user_seconds: _,

@@ -35,9 +35,10 @@ pub mod visible;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
 pub use format::{FORMATS, Figure, Format, csv, figures, find, find_by_file_name, html, json, markdown, text};
+pub use page::DataFile;
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
 pub use releases::Releases;
-pub use report::{DataFile, Report};
+pub use report::Report;
 pub use run::device_text;
 pub use screen::WIDTH;
 pub use show::Paragraph;

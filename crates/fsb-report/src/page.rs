@@ -12,7 +12,6 @@ use fsb_stats::Verdict;
 
 use crate::chart::look::{Chart, hue, shape};
 use crate::judged::Judged;
-use crate::report::DataFile;
 use crate::show::{Change, Paragraph, minus};
 use crate::view::CellView;
 
@@ -98,6 +97,15 @@ pub(crate) enum Block {
     },
 }
 
+/// A file with data of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataFile {
+    /// The operation or workload whose values it holds, or a description of its content.
+    pub content: String,
+    /// Its path, relative to the directory of the page.
+    pub path: String,
+}
+
 /// A target or set as the overview names it.
 pub(crate) struct ColumnItem {
     pub(crate) name: String,
@@ -123,7 +131,9 @@ impl Blocks<'_> {
     /// Returns the path of a file as a URL: every byte that could end a path segment's text is escaped.
     fn url(&self, path: &str) -> String {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
-        path.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+        path.bytes()
+            .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect()
     }
 
     fn nested<'b>(&self, blocks: &'b [Block]) -> Blocks<'b> {

@@ -6,7 +6,7 @@ use fsb_model::Trial;
 use fsb_stats::compare::Document;
 
 use crate::compare::{self, Selection};
-use crate::page::{Opening, Section};
+use crate::page::{DataFile, Opening, Section};
 use crate::releases::Releases;
 use crate::run::{self, ReportTrial, Summary};
 use crate::view::View;
@@ -31,15 +31,6 @@ pub enum Report<'a> {
         /// Files with the data of the comparison, which a page links to.
         files: &'a [DataFile],
     },
-}
-
-/// A file with data of a comparison.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DataFile {
-    /// The operation or workload whose values it holds, or a description of its content.
-    pub content: String,
-    /// Its path, relative to the directory of the page.
-    pub path: String,
 }
 
 impl<'a> Report<'a> {

@@ -1,8 +1,7 @@
 //! The time constant with which a cold cache warms up.
 //!
-//! If records are drawn at random with replacement, the share of the reads that miss the cache falls as exp(−b/τ) with
-//! the bytes b that were read; without read-ahead, τ is the size of the file set. The *time* per byte is linear in that
-//! share, and the rate is not. The model is therefore t(b) = w + (c − w)·exp(−b/τ), with the time c of a byte from the
+//! Records are drawn at random with replacement. After b bytes, a share exp(−b/τ) of the reads misses the cache. Without
+//! read-ahead, τ is the size of the file set. The *time* per byte is linear in that share, and the rate is not. The model is therefore t(b) = w + (c − w)·exp(−b/τ), with the time c of a byte from the
 //! device and w from memory, and the rate is 1/t(b).
 //!
 //! The time of a bin that begins after b₀ bytes and ends after b₁ is w·(b₁ − b₀) + (c − w)·τ·(exp(−b₀/τ) − exp(−b₁/τ)).

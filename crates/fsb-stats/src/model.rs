@@ -324,7 +324,10 @@ mod tests {
                             .collect();
                         let coverage = Run { targets, blocks, slice_effect, scatter: &scatter, missing }.coverage();
                         // 95 %, and three standard errors of the simulation: where the interval is exact it lies on either side.
-                        assert!(coverage > 0.940, "{targets} {blocks} {slice_effect} {missing:?} {unequal}: {coverage}");
+                        assert!(
+                            coverage > 0.940,
+                            "{targets} {blocks} {slice_effect} {missing:?} {unequal}: {coverage}"
+                        );
                     }
                 }
             }

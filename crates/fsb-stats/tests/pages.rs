@@ -241,7 +241,7 @@ fn pages_of_equals_seldom_show_a_difference() {
 #[test]
 fn the_limits_of_the_rule_are_documented() {
     let pages = pages();
-    for (targets, blocks) in [(2, 12), (3, 12), (3, 18)] {
+    for (targets, blocks) in [(2, 12), (2, 22), (3, 12), (3, 18)] {
         let equal = Setting { targets, blocks, ..INDEPENDENT };
         let related = run(Setting { correlation: 0.3, ..equal }, pages);
         let drifting = run(Setting { drift: 0.2, ..equal }, pages);
@@ -253,9 +253,15 @@ fn the_limits_of_the_rule_are_documented() {
 #[test]
 fn real_differences_are_found() {
     let pages = pages();
-    for (targets, blocks, decided, half_width) in
-        [(2, 6, 6.5, 0.065), (2, 12, 7.5, 0.055), (3, 6, 6.0, 0.09), (3, 12, 7.2, 0.055), (3, 18, 7.5, 0.045)]
-    {
+    for (targets, blocks, decided, half_width) in [
+        (2, 6, 6.5, 0.065),
+        (2, 12, 7.5, 0.055),
+        (2, 22, 8.0, 0.05),
+        (3, 6, 6.0, 0.09),
+        (3, 12, 7.2, 0.055),
+        (3, 18, 7.5, 0.045),
+        (3, 21, 7.5, 0.045),
+    ] {
         let setting = Setting { targets, blocks, effects: true, ..INDEPENDENT };
         let seen = run(setting, pages);
         let median = seen.half_widths[seen.half_widths.len() / 2];
