@@ -131,7 +131,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut tables = Vec::new();
     if let Some(directory) = &arguments.csv_dir {
         tables = write_tables(directory, &document, &read.files)?;
-        let page = arguments.output.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let parent = arguments.output.as_deref().and_then(Path::parent);
+        let page = parent.filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let way = relative(&result_owner::absolute(page)?, &result_owner::absolute(directory)?);
         tables.iter_mut().for_each(|table| table.path = way.join(&table.path).to_string_lossy().into_owned());
     }
