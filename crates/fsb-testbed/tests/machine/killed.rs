@@ -69,7 +69,7 @@ fn killed_in(
 ) {
     let mut coordinator = Coordinator::start(setup, scenario, |_| {});
     let supervisor = coordinator.wait_for("supervisor")["supervisor"].as_i64().unwrap() as i32;
-    let slices = coordinator.wait_for("opened")["opened"]["parts"].clone();
+    let slices = coordinator.wait_for("opened")["opened"]["slices"].clone();
     coordinator.wait_for(key);
     let shown = setup.dir.to_string_lossy().into_owned();
     let attached = backing_files().iter().filter(|file| file.contains(&shown)).count();

@@ -78,7 +78,7 @@ pub fn divided(targets: &[&str], size: u64, dir: &Path) -> Setup {
 fn slices_of(lines: &[Value], medium: &str, size: u64) -> Vec<String> {
     let opened = find(lines, "opened");
     assert_eq!(opened["media"][medium]["device"]["size_bytes"], size, "{opened:#}");
-    let slices = opened["parts"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
+    let slices = opened["slices"][medium].as_array().unwrap_or_else(|| panic!("{opened:#}"));
     let bytes = fsb_testbed::slice_bytes(size, slices.len() as u32);
     let start = slices[0]["place"]["start"].as_u64().unwrap();
     for (number, slice) in (0..).zip(slices) {
