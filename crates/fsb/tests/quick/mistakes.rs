@@ -57,7 +57,7 @@ fn mistakes_of_run_are_answered() {
         ("run ext4 --size 2GB", "arguments/invalid-value"),
         ("run ext4 --fstype xfs", "arguments/unknown-option"),
         ("run --rw=randread --bs=4k", "arguments/unknown-option"),
-        ("run hfs", "target/unknown-file-system"),
+        ("run cifs", "target/unknown-file-system"),
         ("run data", "target/unknown-file-system"),
         ("run notes.txt", "target/unknown-file-system"),
         ("run ext4@sdb1", "target/unknown-file-system"),
@@ -76,7 +76,7 @@ fn mistakes_of_run_are_answered() {
 fn mistakes_of_choose_are_answered() {
     let requests = [
         ("choose ./data -- true", "choose/not-a-candidate"),
-        ("choose hfs", "target/unknown-file-system"),
+        ("choose cifs", "target/unknown-file-system"),
         ("choose ext4 --budget 10", "arguments/invalid-value"),
         ("choose ext4 --runtime 60", "arguments/unknown-option"),
         ("choose ext4 -- no-such-program", "arguments/invalid-value"),
