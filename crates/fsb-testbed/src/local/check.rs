@@ -299,7 +299,7 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
 ///
 /// In a virtual machine the medium is the guest's disk, which is divided as whole disks are.
 ///
-/// Changes nothing, and ignores [`Setup::parts`]. [`Testbed::check`](crate::Testbed::check) checks that each slice is
+/// Changes nothing, and ignores [`Setup::slices`]. [`Testbed::check`](crate::Testbed::check) checks that each slice is
 /// large enough for its target, with the number of slices in the setup.
 pub fn side_by_side(setup: &Setup) -> Result<u32, PlacementReason> {
     if setup.targets.iter().any(|target| target.kernel != setup.targets[0].kernel) {
