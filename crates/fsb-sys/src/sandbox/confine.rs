@@ -9,7 +9,7 @@ use std::ffi::{CStr, CString};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
@@ -563,25 +563,9 @@ fn unshare_for_programs(network: bool) -> Vec<String> {
     attempt(libc::CLONE_NEWPID, "process numbers");
     if !network && attempt(libc::CLONE_NEWNET, "the network and abstract Unix sockets") {
         // Servers and their clients need the loopback interface. If it stays down they report the error.
-        let _ = start_loopback();
+        let _ = crate::network::bring_loopback_up();
     }
     notes
-}
-
-/// Does `ip link set lo up`.
-fn start_loopback() -> io::Result<()> {
-    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    // SAFETY: zeros are a valid request, and the name is shorter than its field.
-    let result = unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-            *to = *from as libc::c_char;
-        }
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &request)
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Replaces the session keyring by an empty one. Does nothing on a kernel without keyrings.
