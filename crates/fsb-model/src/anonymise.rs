@@ -281,6 +281,13 @@ impl<'v> Anonymiser<'v> {
         texts.into_iter().for_each(|text| self.replace(Identifying::Texts, what, text));
     }
 
+    /// Returns what replaces data of a later version, which may hold anything, as a sentence.
+    fn unknown(&mut self, what: &'static str, found: &mut Map<String, Value>) -> String {
+        let mut text = Value::Object(std::mem::take(found)).to_string();
+        self.text(what, [&mut text]);
+        text
+    }
+
     fn directory(&mut self, what: &'static str, path: &mut PathBuf) {
         let text = path.to_string_lossy().into_owned();
         if !self.keeps(Identifying::Paths) && !text.is_empty() {
@@ -777,11 +784,7 @@ impl<'v> Anonymiser<'v> {
             }
             Warning::NotUndone { entry } => self.text(WHAT, [entry]),
             Warning::Text(text) => self.text(WHAT, [text]),
-            Warning::Unknown(found) => {
-                let mut text = Value::Object(std::mem::take(found)).to_string();
-                self.text(WHAT, [&mut text]);
-                *warning = Warning::Text(text);
-            }
+            Warning::Unknown(found) => *warning = Warning::Text(self.unknown(WHAT, found)),
             Warning::Container { name } => self.word("names of container managers", name),
             Warning::DifferentMedia
             | Warning::LargeTmpfs { size: _, available: _ }
@@ -794,11 +797,7 @@ impl<'v> Anonymiser<'v> {
     fn stopping_rule(&mut self, rule: &mut StoppingRule) {
         match rule {
             StoppingRule::Text(text) => self.text("stopping rule", [text]),
-            StoppingRule::Unknown(found) => {
-                let mut text = Value::Object(std::mem::take(found)).to_string();
-                self.text("stopping rule", [&mut text]);
-                *rule = StoppingRule::Text(text);
-            }
+            StoppingRule::Unknown(found) => *rule = StoppingRule::Text(self.unknown("stopping rule", found)),
             StoppingRule::Blocks { blocks: _, budget_seconds: _ }
             | StoppingRule::Budget { budget_seconds: _, most_blocks: _, planned: _ }
             | StoppingRule::Precision {
@@ -827,11 +826,7 @@ impl<'v> Anonymiser<'v> {
                 self.text("errors", [error]);
             }
             StopReason::Text(text) => self.text("reason for the end", [text]),
-            StopReason::Unknown(found) => {
-                let mut text = Value::Object(std::mem::take(found)).to_string();
-                self.text("reason for the end", [&mut text]);
-                *reason = StopReason::Text(text);
-            }
+            StopReason::Unknown(found) => *reason = StopReason::Text(self.unknown("reason for the end", found)),
             StopReason::Requested { blocks: _ }
             | StopReason::BudgetPlanned { blocks: _, most: _ }
             | StopReason::Undecided { blocks: _, open: _, workloads: _ }
@@ -852,11 +847,7 @@ impl<'v> Anonymiser<'v> {
         match reason {
             PlacementReason::IndivisibleMedium { cause } => self.text(WHAT, [cause]),
             PlacementReason::Text(text) => self.text(WHAT, [text]),
-            PlacementReason::Unknown(found) => {
-                let mut text = Value::Object(std::mem::take(found)).to_string();
-                self.text(WHAT, [&mut text]);
-                *reason = PlacementReason::Text(text);
-            }
+            PlacementReason::Unknown(found) => *reason = PlacementReason::Text(self.unknown(WHAT, found)),
             PlacementReason::Requested
             | PlacementReason::UnsplittableWorkloads
             | PlacementReason::DifferentKernels
@@ -876,9 +867,7 @@ impl<'v> Anonymiser<'v> {
         match interference {
             Interference::Text(text) => self.text("texts of interference", [text]),
             Interference::Unknown(found) => {
-                let mut text = Value::Object(std::mem::take(found)).to_string();
-                self.text("texts of interference", [&mut text]);
-                *interference = Interference::Text(text);
+                *interference = Interference::Text(self.unknown("texts of interference", found))
             }
             Interference::CpuSteal { share: _ }
             | Interference::OtherProcesses { share: _ }
