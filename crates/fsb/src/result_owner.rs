@@ -54,6 +54,17 @@ pub fn holder() -> String {
     format!("process {} ({})", std::process::id(), command_line())
 }
 
+/// Checks, before a measurement, that the file of an option can be written. `example` is a name for it.
+pub fn check_option(option: &str, path: &Path, example: &str) -> anyhow::Result<()> {
+    let shown = path.display();
+    if path.is_dir() {
+        let help = format!("name a file, such as {example}");
+        return Err(exit::advised(&code::UNWRITABLE, format!("{option} {shown} is a directory"), help));
+    }
+    check(path)
+        .map_err(|error| exit::failure(&code::UNWRITABLE, format!("cannot write {option} {shown}: {}", reason(error))))
+}
+
 /// Replaces a file that the user named by `content`.
 pub fn replace(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     fsb_store::replace(path, content, &result_owner())

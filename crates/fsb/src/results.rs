@@ -3,6 +3,7 @@
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+use fsb_codes::notice;
 use fsb_model::{Outcome, RunRecord, Trial, WidestInterval, nearest};
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::{CaseNow, ReportTrial, Summary, case_states};
@@ -13,6 +14,7 @@ use fsb_store::RunDirectory;
 use serde::Serialize;
 
 use crate::cli::help::heading;
+use crate::message::notify;
 use crate::{claims, code, exit, published, result_owner, sets, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
@@ -22,8 +24,22 @@ pub const TABLE_FILE: &str = "trials.csv";
 /// The name of the report for people in the run directory.
 pub const REPORT_FILE: &str = "report.html";
 
+/// Returns the run directory that the user named for `fsb COMMAND`, or the last one in `fsb-results`, which it prints.
+pub fn given_or_last(given: Option<&Path>, command: &str) -> anyhow::Result<PathBuf> {
+    if let Some(directory) = given {
+        return Ok(directory.to_owned());
+    }
+    let newest = newest_directory().ok_or_else(|| {
+        let help = format!("name the directory of a run: fsb {command} DIR");
+        exit::advised(&code::MISSING, "no run in fsb-results", help)
+    })?;
+    let path = newest.display().to_string();
+    notify(&notice::LAST_RUN, [("path", path.as_str().into())], &format!("run: {path}"));
+    Ok(newest)
+}
+
 /// Returns the run directory that began last in `fsb-results`, by its name.
-pub fn newest_directory() -> Option<PathBuf> {
+fn newest_directory() -> Option<PathBuf> {
     let entries = std::fs::read_dir(RESULTS).ok()?.filter_map(Result::ok);
     let runs = entries.map(|entry| entry.path()).filter(|path| path.join(fsb_store::RUN_FILE).is_file());
     runs.max_by_key(|path| path.file_name().map(ToOwned::to_owned))

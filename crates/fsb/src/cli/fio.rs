@@ -79,12 +79,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let started = Instant::now();
     let JobFile { jobs, notes } = read(&arguments.file)?;
     if let Some(path) = &arguments.output {
-        result_owner::check(path).map_err(|error| {
-            exit::failure(
-                &code::UNWRITABLE,
-                format!("cannot write --output {}: {}", path.display(), result_owner::reason(error)),
-            )
-        })?;
+        result_owner::check_option("--output", path, "results.json")?;
     }
     let stages = stages(&jobs);
     for stage in &stages {

@@ -151,19 +151,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
-        if path.is_dir() {
-            return Err(exit::advised(
-                &code::UNWRITABLE,
-                format!("--exportOutput {} is a directory", path.display()),
-                "name a file, such as results.csv",
-            ));
-        }
-        result_owner::check(path).map_err(|error| {
-            exit::failure(
-                &code::UNWRITABLE,
-                format!("cannot write --exportOutput {}: {}", path.display(), result_owner::reason(error)),
-            )
-        })?;
+        result_owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
     if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {

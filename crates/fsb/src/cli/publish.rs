@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_engine::workload::{self, parameter::ParameterKind};
 use fsb_model::anonymise::{Anonymiser, Vocabulary};
 use fsb_model::nearest;
@@ -15,7 +14,7 @@ use fsb_runner::shipped_plan::{self, ShippedPlan};
 use fsb_runner::suite;
 use fsb_testbed::control;
 
-use crate::message::{notify, say};
+use crate::message::say;
 use crate::results::{self, print};
 use crate::{code, coordinator, exit, result_owner, terminal};
 
@@ -53,17 +52,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if let Some(output) = &arguments.output {
         check_output(output)?;
     }
-    let directory = match &arguments.directory {
-        Some(directory) => directory.clone(),
-        None => {
-            let newest = results::newest_directory().ok_or_else(|| {
-                exit::advised(&code::MISSING, "no run in fsb-results", "name the directory of a run: fsb publish DIR")
-            })?;
-            let path = newest.display().to_string();
-            notify(&notice::LAST_RUN, [("path", path.as_str().into())], &format!("run: {path}"));
-            newest
-        }
-    };
+    let directory = results::given_or_last(arguments.directory.as_deref(), "publish")?;
     if fsb_store::is_page(&directory) {
         let message = format!("{} is a published page already", directory.display());
         return Err(exit::advised(&code::CONFLICT, message, "copy it, or name the directory of a run"));

@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use fsb_codes::notice;
 use fsb_model::nearest;
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands, figures};
 use fsb_store::{NO_RUN, StoreError};
 
-use crate::message::{notify, say};
+use crate::message::say;
 use crate::results::{self, Output};
 use crate::stored::{self, Stored};
 use crate::{code, earlier, exit, result_owner};
@@ -44,16 +43,7 @@ pub struct Arguments {
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
-    let directory = match &arguments.directory {
-        Some(directory) => directory.clone(),
-        None => results::newest_directory().ok_or_else(|| {
-            exit::advised(&code::MISSING, "no run in fsb-results", "name the directory of a run: fsb report DIR")
-        })?,
-    };
-    if arguments.directory.is_none() {
-        let path = directory.display().to_string();
-        notify(&notice::LAST_RUN, [("path", path.as_str().into())], &format!("run: {path}"));
-    }
+    let directory = results::given_or_last(arguments.directory.as_deref(), "report")?;
     let run = stored::read(&directory).map_err(|error| of_no_run(&directory, error))?;
     run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
     if let Some(only) = &arguments.commands {
