@@ -192,6 +192,11 @@ impl View<'_> {
         }
     }
 
+    /// Returns the cases of a curve. Returns `None` if a row is not a case of a run.
+    pub(crate) fn cases_of(&self, curve: &Scaling) -> Option<Vec<&Workload>> {
+        curve.cases.iter().map(|case| self.rows[*case].workload()).collect()
+    }
+
     /// Returns whether all rows are times, so that charts show changes of time, as the table does.
     fn is_in_time(&self) -> bool {
         self.rows.iter().all(|row| row.better == Better::Lower)

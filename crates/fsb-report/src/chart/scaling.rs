@@ -14,7 +14,7 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
 }
 
 fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<Chart> {
-    let rows: Vec<&Workload> = curve.cases.iter().map(|case| view.rows[*case].workload()).collect::<Option<_>>()?;
+    let rows = view.cases_of(curve)?;
     let values = || rows.iter().flat_map(|row| &row.cells).filter_map(|cell| Some(cell.estimate.as_ref()?.value));
     let (lo, hi) = values().fold((f64::MAX, 0.0f64), |(lo, hi), value| (lo.min(value), hi.max(value)));
     if hi == 0.0 {

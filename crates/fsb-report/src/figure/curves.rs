@@ -108,7 +108,7 @@ fn draw(view: &View<'_>, title: &str, [x, y]: [&Axis; 2], curves: &[Curve], expl
 
 /// Draws rates over threads, requests under way or requested rates.
 pub(super) fn scaling(view: &View<'_>, curve: &Scaling) -> Option<Scene> {
-    let rows: Vec<&Workload> = curve.cases.iter().map(|case| view.rows[*case].workload()).collect::<Option<_>>()?;
+    let rows = view.cases_of(curve)?;
     let estimates = || rows.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.estimate.as_ref());
     let most = estimates().map(|estimate| estimate.value).fold(0.0, f64::max);
     let unit = unit(rows.first()?.unit, most);
