@@ -326,6 +326,7 @@ impl<'v> Anonymiser<'v> {
             sample_time: _,
             seed: _,
             one_at_a_time: _,
+            keep_affected: _,
             race,
             risky: _,
             mkfs_defaults: _,

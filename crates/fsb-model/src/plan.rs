@@ -101,6 +101,9 @@ pub struct Plan {
     /// Targets take turns on the whole medium, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// Trials that interference affected are kept; otherwise they are retried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_affected: bool,
     /// The race that chooses one of the targets; absent if all are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub race: Option<Race>,

@@ -124,6 +124,7 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && discriminant(&one.repetition) == discriminant(&other.repetition)
         && one.sample_time == other.sample_time
         && one.one_at_a_time == other.one_at_a_time
+        && one.keep_affected == other.keep_affected
         && one.mkfs_defaults == other.mkfs_defaults
         && one.size == other.size
         && one.scale == other.scale

@@ -311,6 +311,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         plan: Plan {
             scale: 1.0,
             one_at_a_time: false,
+            keep_affected: false,
             risky: false,
             mkfs_defaults: false,
             race: None,

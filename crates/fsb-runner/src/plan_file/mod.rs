@@ -68,6 +68,9 @@ pub struct PlanFile {
     /// Targets take turns, though they could be measured side by side.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub one_at_a_time: bool,
+    /// Trials that interference affected are kept; otherwise they are retried.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keep_affected: bool,
     /// Targets that weaken durability may win against targets that do not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub risky: bool,
@@ -139,6 +142,7 @@ impl PlanFile {
             wipe: if self.wipe.is_empty() { under.wipe } else { self.wipe },
             identity: self.identity,
             one_at_a_time: self.one_at_a_time || under.one_at_a_time,
+            keep_affected: self.keep_affected || under.keep_affected,
             risky: self.risky || under.risky,
             mkfs_defaults: self.mkfs_defaults || under.mkfs_defaults,
             race: self.race.or(under.race),

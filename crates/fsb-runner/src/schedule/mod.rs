@@ -401,7 +401,7 @@ impl Schedule<'_> {
         {
             return false;
         }
-        if self.is_always_affected() {
+        if self.is_always_affected() || (reply.outcome == Outcome::Ok && self.run.record.plan.keep_affected) {
             return false;
         }
         let Some(budget) = self.run.record.plan.repetition.budget() else { return true };

@@ -51,7 +51,8 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
     )
     .unwrap();
     let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
-    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--one-at-a-time", "--out", "run", "-q"]);
+    let arguments = ["run", "plan.toml", "ext4", "--one-at-a-time", "--out", "run", "-q"];
+    let output = command(scratch.path(), &arguments).env_remove("FSB_KEEP_AFFECTED").output().unwrap();
     neighbour.kill().unwrap();
     neighbour.wait().unwrap();
     expect_code(&output, 0);

@@ -126,6 +126,16 @@ fn trials_are_not_retried_if_most_of_them_are_affected() {
     assert_eq!(in_others, 36, "one attempt a cell and block");
 }
 
+#[test]
+fn affected_trials_are_kept_if_the_user_wishes() {
+    let scratch = scratch();
+    expect_code(&run(scratch.path(), "run", &["a=null,interference=35%", "--blocks", "6", "--keep-affected", "-q"]), 0);
+    let all = trials(&scratch.path().join("run"));
+    let is_affected = |trial: &&Value| !trial["interference"].as_array().unwrap().is_empty();
+    assert!(all.iter().any(|trial| is_affected(&trial)), "some are affected");
+    assert!(all.iter().all(|trial| trial["attempt"] == 1 && trial["superseded"].is_null()), "{all:#?}");
+}
+
 /// If targets take turns, interference during a sequential trial affects only one target.
 #[test]
 fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {

@@ -81,6 +81,7 @@ fn keys() -> Value {
         "dir": { "type": "string", "description": "Directory of the image" },
         "theta": described(&quantity, "Smallest difference that matters, such as 3%"),
         "one_at_a_time": { "type": "boolean", "description": "Let targets take turns on the whole medium" },
+        "keep_affected": { "type": "boolean", "description": "Keep trials that interference affected instead of retrying them" },
         "risky": { "type": "boolean", "description": "Let targets win that may lose synced data in a crash" },
         "mkfs_defaults": { "type": "boolean", "description": "Let each mkfs program choose the geometry by the size of its slice" },
         "repetition": {

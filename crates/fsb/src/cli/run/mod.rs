@@ -37,6 +37,9 @@ Examples:
   sudo fsb run ext4 xfs -- 'cp -r /srv/d c; rm -r c' with a command of your own
   fsb run /srv/data /mnt/nas                         as they are, without root";
 
+/// The variable that has the effect of `--keep-affected`.
+const KEEP_AFFECTED: &str = "FSB_KEEP_AFFECTED";
+
 /// Compare file systems or directories, or run a plan
 ///
 /// A TARGET is a file system (FS[,OPTION…][@loop|@ram|@/dev/…]) or a directory; PLAN.toml names targets and workloads
@@ -145,6 +148,9 @@ pub struct Arguments {
     /// Run workers as root
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     force_root_user: bool,
+    /// Keep trials that interference affected instead of retrying them; also with FSB_KEEP_AFFECTED in the environment
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
+    keep_affected: bool,
     /// Measure although another fsb measures; both results are marked
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     allow_concurrent: bool,
@@ -155,7 +161,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
         conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
-        "risky", "mkfs_defaults", "one_at_a_time"])]
+        "risky", "mkfs_defaults", "one_at_a_time", "keep_affected"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
@@ -318,6 +324,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         theta: arguments.theta.as_deref().map(typed),
         wipe: arguments.wipe,
         one_at_a_time: arguments.one_at_a_time,
+        keep_affected: arguments.keep_affected || std::env::var_os(KEEP_AFFECTED).is_some(),
         risky: arguments.risky,
         mkfs_defaults: arguments.mkfs_defaults,
         verify,
