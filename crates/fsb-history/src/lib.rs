@@ -2,16 +2,18 @@
 //!
 //! * [`series`] turns a run, or the results of another tool, into an [`Entry`], and a series into a [`SeriesHistory`]
 //!   with its changes.
-//! * [`Store`] holds entries in SQLite.
+//! * [`Store`] holds entries in SQLite or PostgreSQL.
 //!
-//! Run directories stay the source of all results: the index can be made again from them. This crate opens no file but
-//! that of the store, and prints nothing.
+//! Run directories stay the source of all results: the index can be made again from them. This crate opens nothing but
+//! the store, and prints nothing.
 #![forbid(unsafe_code)]
 
 mod data;
+mod database;
 pub mod series;
 pub mod store;
 
 pub use data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint};
+pub use database::DatabaseError;
 pub use series::{Document, SCHEMA, SeriesHistory};
-pub use store::{CODES, HistoryError, Store};
+pub use store::{CODES, HistoryError, Location, Store};

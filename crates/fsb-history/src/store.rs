@@ -1,18 +1,67 @@
-//! The store of the index: a SQLite database.
+//! The store of the index: a file of SQLite, or a database of PostgreSQL.
 //!
 //! Each run is added in one transaction, so a killed process leaves a run whole or not at all. Writers of several
 //! processes wait for each other. The identity of a run follows from its contents, so adding it twice replaces it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::PathBuf;
 
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior, params};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::data::{Conditions, Entry, IndexedRun, IndexedSeries, StoredPoint, digest};
+use crate::database::{Database, DatabaseError, Row, Sqlite, Value};
+
+/// The place of a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A file of SQLite.
+    File(PathBuf),
+    /// The URL of a database of PostgreSQL.
+    Server(String),
+}
+
+impl Location {
+    /// Reads the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a path.
+    pub fn parse(text: &OsStr) -> Location {
+        let is_url = |text: &&str| text.starts_with("postgresql://") || text.starts_with("postgres://");
+        match text.to_str().filter(is_url) {
+            Some(url) => Location::Server(url.to_owned()),
+            None => Location::File(text.into()),
+        }
+    }
+
+    fn connect(&self) -> Result<Box<dyn Database>, HistoryError> {
+        let failed = |source| HistoryError::Database { what: "open", store: self.clone(), source };
+        match self {
+            Location::File(path) => Ok(Box::new(Sqlite::open(path).map_err(failed)?)),
+            #[cfg(feature = "postgresql")]
+            Location::Server(url) => Ok(Box::new(crate::database::Postgresql::connect(url).map_err(failed)?)),
+            #[cfg(not(feature = "postgresql"))]
+            Location::Server(_) => Err(HistoryError::NoPostgresql),
+        }
+    }
+}
+
+/// The path, or the URL without user and password.
+impl fmt::Display for Location {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::File(path) => write!(formatter, "{}", path.display()),
+            #[cfg(feature = "postgresql")]
+            Location::Server(url) => match crate::database::name_of_server(url) {
+                Some(name) => formatter.write_str(&name),
+                None => formatter.write_str("in PostgreSQL"),
+            },
+            #[cfg(not(feature = "postgresql"))]
+            Location::Server(_) => formatter.write_str("in PostgreSQL"),
+        }
+    }
+}
 
 /// The statements that lead from each version of the schema to the next one. A store has a version for each.
 const MIGRATIONS: &[&str] = &["
@@ -33,45 +82,45 @@ const MIGRATIONS: &[&str] = &["
 
 const RUN: &str = "SELECT id, source, name, tool, at, labels FROM runs WHERE id = $1";
 
-/// The time that a writer waits for others.
-const PATIENCE: Duration = Duration::from_secs(120);
-
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// SQLite refused an operation.
-    #[error("cannot {what} the history {path}: {source}")]
+    /// The database refused an operation.
+    #[error("cannot {what} the history {store}: {source}")]
     Database {
         /// The operation.
         what: &'static str,
-        /// The file of the store.
-        path: PathBuf,
-        /// The error of SQLite.
-        source: rusqlite::Error,
+        /// The store.
+        store: Location,
+        /// The error of the database.
+        source: DatabaseError,
     },
     /// The store does not exist.
     #[error("the history {0} does not exist; {ADD_FIRST}")]
-    Missing(PathBuf),
-    /// The file is not a store of this program.
-    #[error("{0} is not a history of fsb; name another file with --store")]
-    Foreign(PathBuf),
+    Missing(Location),
+    /// The database is not a store of this program.
+    #[error("{0} is not a history of fsb; name another file, or an empty database, with --store")]
+    Foreign(Location),
+    /// This build has no client of PostgreSQL.
+    #[error("--store: this fsb was built without the feature postgresql; {BUILD_IT}")]
+    NoPostgresql,
     /// A newer fsb wrote the store.
     #[error(
-        "{path} was written by a newer fsb: its schema is {found}, and this one knows up to {known}; use that version"
+        "{store} was written by a newer fsb: its schema is {found}, and this one knows up to {known}; use that version"
     )]
     Newer {
-        /// The file of the store.
-        path: PathBuf,
+        /// The store.
+        store: Location,
         /// The version of its schema.
         found: usize,
         /// The newest version that this program knows.
         known: usize,
     },
     /// A stored text is not what this program writes.
-    #[error("{path} is damaged: {message}; remove it and add the runs again")]
+    #[error("{store} is damaged: {message}; remove it and add the runs again")]
     Damaged {
-        /// The file of the store.
-        path: PathBuf,
+        /// The store.
+        store: Location,
         /// The message of the JSON parser.
         message: String,
     },
@@ -79,11 +128,14 @@ pub enum HistoryError {
 
 /// The remedy for a missing store.
 const ADD_FIRST: &str = "add runs to it: fsb history add fsb-results/*";
+/// The remedy for a build without PostgreSQL.
+const BUILD_IT: &str = "cargo build --release -p fsb has it";
 
 error_codes! {
-    DATABASE = "history/database", code::MACHINE, "SQLite cannot read or write the history.", "Follow SQLite's answer in the message.";
+    DATABASE = "history/database", code::MACHINE, "The database cannot read or write the history.", "Follow the answer of SQLite or PostgreSQL in the message.";
     MISSING = "history/missing", code::REQUEST, "The history does not exist.", "Add runs to it: fsb history add fsb-results/*.";
-    FOREIGN = "history/not-a-history", code::REQUEST, "The named store is not a history of fsb.", "Name another file with --store.";
+    FOREIGN = "history/not-a-history", code::REQUEST, "The named store is not a history of fsb.", "Name another file, or an empty database, with --store.";
+    NO_POSTGRESQL = "history/no-postgresql", code::REQUEST, "This fsb was built without PostgreSQL.", "Build fsb with the feature postgresql, or name a file with --store.";
     NEWER = "history/newer", code::REQUEST, "A newer fsb wrote the history.", "Use that version of fsb.";
     DAMAGED = "history/damaged", code::REQUEST, "The history holds something that fsb does not write.", "Remove the file and add the runs again.";
     UNKNOWN_SERIES = "history/unknown-series", code::REQUEST, "The history has no such series, or several.", "Use an id of fsb history list.";
@@ -97,257 +149,271 @@ impl Coded for HistoryError {
             HistoryError::Database { .. } => &DATABASE,
             HistoryError::Missing(_) => &MISSING,
             HistoryError::Foreign(_) => &FOREIGN,
+            HistoryError::NoPostgresql => &NO_POSTGRESQL,
             HistoryError::Newer { .. } => &NEWER,
             HistoryError::Damaged { .. } => &DAMAGED,
         }
     }
 
-    fn fields(&self) -> Map<String, Value> {
-        let (HistoryError::Database { path, .. }
-        | HistoryError::Missing(path)
-        | HistoryError::Foreign(path)
-        | HistoryError::Newer { path, .. }
-        | HistoryError::Damaged { path, .. }) = self;
-        code::fields([("path", path.to_string_lossy().into())])
+    fn fields(&self) -> Map<String, serde_json::Value> {
+        match self {
+            HistoryError::Database { store, .. }
+            | HistoryError::Missing(store)
+            | HistoryError::Foreign(store)
+            | HistoryError::Newer { store, .. }
+            | HistoryError::Damaged { store, .. } => code::fields([("path", store.to_string().into())]),
+            HistoryError::NoPostgresql => Map::new(),
+        }
     }
 
     fn help(&self) -> Option<String> {
-        matches!(self, HistoryError::Missing(_)).then(|| ADD_FIRST.to_owned())
+        match self {
+            HistoryError::Missing(_) => Some(ADD_FIRST.to_owned()),
+            HistoryError::NoPostgresql => Some(BUILD_IT.to_owned()),
+            _ => None,
+        }
     }
 }
 
 /// An open store.
 #[derive(Debug)]
 pub struct Store {
-    path: PathBuf,
-    connection: Connection,
+    location: Location,
+    database: RefCell<Box<dyn Database>>,
 }
 
 impl Store {
     /// Opens the store for writing, and creates it if it does not exist.
-    pub fn open_or_create(path: &Path) -> Result<Store, HistoryError> {
-        let mut store = Store::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
-        store.migrate()?;
+    pub fn open_or_create(location: &Location) -> Result<Store, HistoryError> {
+        let mut store = Store { location: location.clone(), database: RefCell::new(location.connect()?) };
+        if store.version()? != Some(MIGRATIONS.len()) {
+            store.migrate()?;
+        }
         Ok(store)
     }
 
     /// Opens an existing store.
-    pub fn open(path: &Path) -> Result<Store, HistoryError> {
-        if !path.exists() {
-            return Err(HistoryError::Missing(path.to_owned()));
+    pub fn open(location: &Location) -> Result<Store, HistoryError> {
+        let is_missing = match location {
+            Location::File(path) => !path.exists(),
+            Location::Server(_) => {
+                let mut database = location.connect()?;
+                database.tables().is_ok_and(|tables| tables.is_empty())
+            }
+        };
+        if is_missing {
+            return Err(HistoryError::Missing(location.clone()));
         }
-        Store::open_or_create(path)
+        Store::open_or_create(location)
     }
 
     /// Makes all later reads of this value see one state, whatever other processes write. It cannot write any more.
     pub fn freeze(&self) -> Result<(), HistoryError> {
-        self.connection.execute_batch("BEGIN").map_err(self.failed("read"))
-    }
-
-    fn connect(path: &Path, flags: OpenFlags) -> Result<Store, HistoryError> {
-        let failed = |source| HistoryError::Database { what: "open", path: path.to_owned(), source };
-        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
-        connection.busy_timeout(PATIENCE).map_err(failed)?;
-        // A store may come from anywhere: its views and triggers, of which fsb makes none, must not call functions.
-        let set = connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;");
-        let store = Store { path: path.to_owned(), connection };
-        set.map_err(|error| store.failed("open")(error))?;
-        Ok(store)
+        self.database.borrow_mut().begin_reading().map_err(self.failed("read"))
     }
 
     /// Returns a function that names the store and the operation in an error.
-    fn failed(&self, what: &'static str) -> impl Fn(rusqlite::Error) -> HistoryError + use<> {
-        let path = self.path.clone();
-        move |source| match source.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::NotADatabase) => HistoryError::Foreign(path.clone()),
-            _ => HistoryError::Database { what, path: path.clone(), source },
+    fn failed(&self, what: &'static str) -> impl Fn(DatabaseError) -> HistoryError + use<> {
+        let store = self.location.clone();
+        move |source| match source {
+            source if source.is_no_database() => HistoryError::Foreign(store.clone()),
+            DatabaseError::Column(_) | DatabaseError::Json(_) => {
+                HistoryError::Damaged { store: store.clone(), message: source.to_string() }
+            }
+            source => HistoryError::Database { what, store: store.clone(), source },
         }
+    }
+
+    fn version(&self) -> Result<Option<usize>, HistoryError> {
+        version(&mut **self.database.borrow_mut()).map_err(self.failed("open"))
     }
 
     /// Brings the schema to the newest version, in one transaction.
     fn migrate(&mut self) -> Result<(), HistoryError> {
-        let path = self.path.clone();
-        let failed = self.failed("open");
-        if self.version()? == Some(MIGRATIONS.len()) {
-            return Ok(());
-        }
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        // Another process may have migrated it since the first look.
-        let found = match version(&transaction).map_err(&failed)? {
-            Some(found) => found,
-            None if is_empty(&transaction).map_err(&failed)? => {
-                transaction.execute_batch("CREATE TABLE fsb_history (version INTEGER NOT NULL)").map_err(&failed)?;
-                transaction.execute("INSERT INTO fsb_history (version) VALUES ($1)", [0]).map_err(&failed)?;
-                0
+        let location = self.location.clone();
+        self.write("open", |database| {
+            // Another process may have migrated it since the first look.
+            let found = match version(database)? {
+                Some(found) => found,
+                None if database.tables()?.is_empty() => {
+                    database.batch("CREATE TABLE fsb_history (version INTEGER NOT NULL)")?;
+                    database.execute("INSERT INTO fsb_history (version) VALUES ($1)", &[Value::Integer(0)])?;
+                    0
+                }
+                None => return Ok(Err(HistoryError::Foreign(location))),
+            };
+            let known = MIGRATIONS.len();
+            if found > known {
+                return Ok(Err(HistoryError::Newer { store: location, found, known }));
             }
-            None => return Err(HistoryError::Foreign(path)),
-        };
-        if found > MIGRATIONS.len() {
-            return Err(HistoryError::Newer { path, found, known: MIGRATIONS.len() });
-        }
-        for statements in &MIGRATIONS[found..] {
-            transaction.execute_batch(statements).map_err(&failed)?;
-        }
-        transaction.execute("UPDATE fsb_history SET version = $1", [MIGRATIONS.len() as i64]).map_err(&failed)?;
-        transaction.commit().map_err(&failed)
-    }
-
-    fn version(&self) -> Result<Option<usize>, HistoryError> {
-        version(&self.connection).map_err(self.failed("open"))
+            for statements in &MIGRATIONS[found..] {
+                database.migrate(statements)?;
+            }
+            database.execute("UPDATE fsb_history SET version = $1", &[Value::Integer(known as i64)])?;
+            Ok(Ok(()))
+        })?
     }
 
     /// Adds a run, or replaces what the index has of it. Labels are added to those that it already has. Returns whether
     /// the run is new.
     pub fn add(&mut self, entry: &Entry) -> Result<bool, HistoryError> {
-        let failed = self.failed("write");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let is_new = insert(&transaction, entry).map_err(&failed)?;
-        transaction.commit().map_err(&failed)?;
-        Ok(is_new)
+        self.write("write", |database| insert(database, entry))
     }
 
     /// Returns all runs in the order of time.
     pub fn runs(&self) -> Result<Vec<IndexedRun>, HistoryError> {
-        self.select("SELECT id, source, name, tool, at, labels FROM runs ORDER BY at, id", &[], indexed_run)
+        let statement = "SELECT id, source, name, tool, at, labels FROM runs ORDER BY at, id";
+        self.select(statement, &[], indexed_run)
     }
 
     /// Returns all series that have values.
     pub fn series(&self) -> Result<Vec<IndexedSeries>, HistoryError> {
         let statement =
             "SELECT id, definition FROM series WHERE EXISTS (SELECT 1 FROM points WHERE series = series.id)";
-        let mut found = self.select(statement, &[], |row| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?)))?;
-        found.sort();
-        found.into_iter().map(|(id, text)| Ok(IndexedSeries { key: self.parse(&text)?, id })).collect()
+        let series = |row: &mut Row| Ok(IndexedSeries { id: row.text(0)?, key: parsed(&row.text(1)?)? });
+        let mut found = self.select(statement, &[], series)?;
+        found.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(found)
     }
 
     /// Returns the values of a series in the order of time.
     pub fn points(&self, series: &str) -> Result<Vec<StoredPoint>, HistoryError> {
         let statement = "SELECT run, at, environment, log_mean, squared_error, blocks FROM points WHERE series = $1 \
                          ORDER BY at, run";
-        self.select(statement, &[&series], |row| {
+        self.select(statement, &[series.into()], |row| {
             Ok(StoredPoint {
-                run: row.get(0)?,
-                at: row.get(1)?,
-                environment: row.get(2)?,
-                log_mean: row.get(3)?,
-                squared_error: row.get(4)?,
-                blocks: row.get(5)?,
+                run: row.text(0)?,
+                at: row.text(1)?,
+                environment: row.text(2)?,
+                log_mean: row.real(3)?.ok_or(DatabaseError::Column(3))?,
+                squared_error: row.real(4)?,
+                blocks: u32::try_from(row.integer(5)?).map_err(|_| DatabaseError::Column(5))?,
             })
         })
     }
 
     /// Returns the conditions of all environments by their identity.
     pub fn environments(&self) -> Result<BTreeMap<String, Conditions>, HistoryError> {
-        let found = self.select("SELECT id, conditions FROM environments", &[], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-        })?;
-        found.into_iter().map(|(id, text)| Ok((id, self.parse(&text)?))).collect()
+        let environment = |row: &mut Row| Ok((row.text(0)?, parsed(&row.text(1)?)?));
+        Ok(self.select("SELECT id, conditions FROM environments", &[], environment)?.into_iter().collect())
     }
 
     /// Removes runs, and series and environments that no run has any more, in one transaction.
     pub fn remove(&mut self, runs: &[String]) -> Result<(), HistoryError> {
-        let failed = self.failed("write");
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&failed)?;
-        let remove = || {
+        self.write("write", |database| {
             for run in runs {
-                transaction.execute("DELETE FROM points WHERE run = $1", [run])?;
-                transaction.execute("DELETE FROM runs WHERE id = $1", [run])?;
+                database.execute("DELETE FROM points WHERE run = $1", &[run.as_str().into()])?;
+                database.execute("DELETE FROM runs WHERE id = $1", &[run.as_str().into()])?;
             }
             for (table, column) in [("series", "series"), ("environments", "environment")] {
-                let statement = format!("DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM points)");
-                transaction.execute(&statement, [])?;
+                database.batch(&format!("DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM points)"))?;
             }
             Ok(())
-        };
-        remove().map_err(&failed)?;
-        transaction.commit().map_err(&failed)
+        })
+    }
+
+    /// Does work in one transaction, beside which no other process writes.
+    fn write<T>(
+        &mut self,
+        what: &'static str,
+        work: impl FnOnce(&mut dyn Database) -> Result<T, DatabaseError>,
+    ) -> Result<T, HistoryError> {
+        let database = &mut **self.database.get_mut();
+        let done = database.begin_writing().and_then(|()| work(database)).and_then(|value| {
+            database.batch("COMMIT")?;
+            Ok(value)
+        });
+        if done.is_err() {
+            // The first error counts. A lost connection ends the transaction, too.
+            let _ = database.batch("ROLLBACK");
+        }
+        done.map_err(self.failed(what))
     }
 
     fn select<T>(
         &self,
         statement: &str,
-        values: &[&dyn rusqlite::ToSql],
-        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
+        values: &[Value],
+        read: impl Fn(&mut Row) -> Result<T, DatabaseError>,
     ) -> Result<Vec<T>, HistoryError> {
-        let rows = || {
-            let mut statement = self.connection.prepare_cached(statement)?;
-            statement.query_map(values, |row| read(row))?.collect::<rusqlite::Result<Vec<T>>>()
-        };
-        rows().map_err(self.failed("read"))
-    }
-
-    fn parse<T: serde::de::DeserializeOwned>(&self, text: &str) -> Result<T, HistoryError> {
-        let damaged =
-            |error: serde_json::Error| HistoryError::Damaged { path: self.path.clone(), message: error.to_string() };
-        serde_json::from_str(text).map_err(damaged)
+        let rows = self.database.borrow_mut().query(statement, values);
+        let read = |rows: Vec<Row>| rows.into_iter().map(|mut row| read(&mut row)).collect();
+        rows.and_then(read).map_err(self.failed("read"))
     }
 }
 
 /// Returns the version of the schema, or `None` if the database has no table of it.
-fn version(connection: &Connection) -> rusqlite::Result<Option<usize>> {
-    // A query, because rusqlite's table_exists answers from the schema that the connection has read before.
-    let exists = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'fsb_history')";
-    if !connection.query_row(exists, [], |row| row.get(0))? {
+fn version(database: &mut dyn Database) -> Result<Option<usize>, DatabaseError> {
+    if !database.tables()?.iter().any(|table| table == "fsb_history") {
         return Ok(None);
     }
-    let found: i64 = connection.query_row("SELECT version FROM fsb_history", [], |row| row.get(0))?;
+    let rows = database.query("SELECT version FROM fsb_history", &[])?;
+    let found = rows.first().ok_or(DatabaseError::Column(0))?.integer(0)?;
     Ok(Some(usize::try_from(found).unwrap_or(usize::MAX)))
 }
 
-fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| row.get(0))
-}
-
-fn indexed_run(row: &Row<'_>) -> rusqlite::Result<IndexedRun> {
-    let labels: String = row.get(5)?;
-    let labels = serde_json::from_str(&labels)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(error)))?;
+fn indexed_run(row: &mut Row) -> Result<IndexedRun, DatabaseError> {
     Ok(IndexedRun {
-        id: row.get(0)?,
-        source: PathBuf::from(row.get::<_, String>(1)?),
-        name: row.get(2)?,
-        tool: row.get(3)?,
-        at: row.get(4)?,
-        labels,
+        id: row.text(0)?,
+        source: PathBuf::from(row.text(1)?),
+        name: row.text(2)?,
+        tool: row.text(3)?,
+        at: row.text(4)?,
+        labels: parsed(&row.text(5)?)?,
     })
 }
 
 /// Writes a run and its points, and returns whether the run is new. Series and environments are added if they are new.
-fn insert(transaction: &Transaction<'_>, entry: &Entry) -> rusqlite::Result<bool> {
+fn insert(database: &mut dyn Database, entry: &Entry) -> Result<bool, DatabaseError> {
     let run = &entry.run;
-    let known = transaction.prepare_cached(RUN)?.query_row([&run.id], indexed_run).optional()?;
+    let id = || Value::from(run.id.as_str());
+    let known = database.query(RUN, &[id()])?.first_mut().map(indexed_run).transpose()?;
     let is_new = known.is_none();
     let mut labels = known.map(|known| known.labels).unwrap_or_default();
     labels.extend(run.labels.clone());
-    let labels = text(&labels)?;
-    transaction.prepare_cached("DELETE FROM points WHERE run = $1")?.execute([&run.id])?;
-    transaction
-        .prepare_cached(
-            "INSERT INTO runs (id, source, name, tool, at, labels) VALUES ($1, $2, $3, $4, $5, $6) \
-             ON CONFLICT (id) DO UPDATE SET source = excluded.source, name = excluded.name, tool = excluded.tool, \
-             at = excluded.at, labels = excluded.labels",
-        )?
-        .execute(params![run.id, run.source.to_string_lossy(), run.name, run.tool, run.at, labels])?;
+    database.execute("DELETE FROM points WHERE run = $1", &[id()])?;
+    let source = run.source.to_string_lossy().into_owned();
+    let columns = [&source, &run.name, &run.tool, &run.at, &text(&labels)?].map(|column| Value::from(column.as_str()));
+    database.execute(
+        "INSERT INTO runs (id, source, name, tool, at, labels) VALUES ($1, $2, $3, $4, $5, $6) \
+         ON CONFLICT (id) DO UPDATE SET source = excluded.source, name = excluded.name, tool = excluded.tool, \
+         at = excluded.at, labels = excluded.labels",
+        &[&[id()][..], &columns].concat(),
+    )?;
     for point in &entry.points {
-        let (series, environment) = (point.key.id(), digest(&point.conditions));
-        transaction
-            .prepare_cached("INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING")?
-            .execute(params![series, text(&point.key)?])?;
-        transaction
-            .prepare_cached("INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING")?
-            .execute(params![environment, text(&point.conditions)?])?;
-        transaction
-            .prepare_cached(
-                "INSERT INTO points (series, at, run, environment, log_mean, squared_error, blocks) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7)",
-            )?
-            .execute(params![series, run.at, run.id, environment, point.log_mean, point.squared_error, point.blocks])?;
+        let (series, environment) = (Value::Text(point.key.id()), Value::Text(digest(&point.conditions)));
+        database.execute(
+            "INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
+            &[series.clone(), Value::Text(text(&point.key)?)],
+        )?;
+        database.execute(
+            "INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
+            &[environment.clone(), Value::Text(text(&point.conditions)?)],
+        )?;
+        let squared_error = point.squared_error.map_or(Value::Null, Value::Real);
+        database.execute(
+            "INSERT INTO points (series, at, run, environment, log_mean, squared_error, blocks) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            &[
+                series,
+                run.at.as_str().into(),
+                id(),
+                environment,
+                Value::Real(point.log_mean),
+                squared_error,
+                Value::Integer(point.blocks.into()),
+            ],
+        )?;
     }
     Ok(is_new)
 }
 
-fn text(value: &impl serde::Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+fn text(value: &impl serde::Serialize) -> Result<String, DatabaseError> {
+    Ok(serde_json::to_string(value)?)
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, DatabaseError> {
+    Ok(serde_json::from_str(text)?)
 }
 
 #[cfg(test)]
@@ -393,7 +459,7 @@ mod tests {
     #[test]
     fn a_run_that_is_added_again_is_replaced_and_keeps_its_labels() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("index");
+        let path = Location::File(directory.path().join("index"));
         let mut store = Store::open_or_create(&path).unwrap();
         assert!(store.add(&entry("one", "2026-01-02T00:00:00Z", &["ext4", "xfs"], &[("commit", "abc")])).unwrap());
         assert!(store.add(&entry("two", "2026-01-01T00:00:00Z", &["ext4"], &[])).unwrap());
@@ -411,23 +477,23 @@ mod tests {
     #[test]
     fn a_newer_schema_and_other_databases_are_refused() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("index");
+        let path = Location::File(directory.path().join("index"));
         assert!(matches!(Store::open(&path), Err(HistoryError::Missing(_))));
         let store = Store::open_or_create(&path).unwrap();
-        store.connection.execute("UPDATE fsb_history SET version = 99", []).unwrap();
+        store.database.borrow_mut().batch("UPDATE fsb_history SET version = 99").unwrap();
         let newer = Store::open(&path).unwrap_err();
         assert!(matches!(newer, HistoryError::Newer { found: 99, known: 1, .. }), "{newer}");
         let other = directory.path().join("other");
-        Connection::open(&other).unwrap().execute("CREATE TABLE cars (id TEXT)", []).unwrap();
-        assert!(matches!(Store::open(&other), Err(HistoryError::Foreign(_))));
-        assert_eq!(newer.fields()["path"], path.display().to_string());
+        Sqlite::open(&other).unwrap().batch("CREATE TABLE cars (id TEXT)").unwrap();
+        assert!(matches!(Store::open(&Location::File(other)), Err(HistoryError::Foreign(_))));
+        assert_eq!(newer.fields()["path"], path.to_string());
     }
 
     /// An older schema is brought to the newest one, whichever process opens it first.
     #[test]
     fn several_processes_may_create_one_store() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("index");
+        let path = Location::File(directory.path().join("index"));
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let path = &path;

@@ -10,7 +10,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use fsb_codes::notice;
 use fsb_history::series::{self, Change, Difference, EnvironmentChange, LevelSpan};
 use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
-use fsb_history::{Conditions, Document, Entry, IndexedRun, IndexedSeries, Labels, SCHEMA, SeriesHistory, Store};
+use fsb_history::{
+    Conditions, Document, Entry, IndexedRun, IndexedSeries, Labels, Location, SCHEMA, SeriesHistory, Store,
+};
 use fsb_model::units::parse_percent;
 use fsb_report::show::{self, counted, entry, percent};
 use fsb_stats::{Interval, RunVariation};
@@ -70,15 +72,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// The store of a command.
 #[derive(Debug, Args)]
 struct StoreArguments {
-    /// File of the index [default: fsb/history.sqlite in the user's data directory]
-    #[arg(long, value_name = "FILE")]
-    store: Option<PathBuf>,
+    /// File of the index, or postgresql://HOST/DATABASE [default: fsb/history.sqlite in the user's data directory]
+    #[arg(long, value_name = "FILE|URL")]
+    store: Option<OsString>,
 }
 
 impl StoreArguments {
-    fn path(&self) -> anyhow::Result<PathBuf> {
-        if let Some(path) = &self.store {
-            return Ok(path.clone());
+    fn location(&self) -> anyhow::Result<Location> {
+        if let Some(text) = &self.store {
+            return Ok(Location::parse(text));
         }
         if InvokingUser::current().is_some() {
             return Err(exit::advised(
@@ -91,25 +93,27 @@ impl StoreArguments {
         let data = set("XDG_DATA_HOME").or_else(|| set("HOME").map(|home| home.join(".local/share")));
         let path = data.map(|data| data.join("fsb").join("history.sqlite"));
         let unset = "the data directory is not known: neither XDG_DATA_HOME nor HOME is set";
-        path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))
+        let path = path.ok_or_else(|| exit::advised(&code::UNABLE, unset, "name the index with --store"))?;
+        Ok(Location::File(path))
     }
 
     fn open(&self) -> anyhow::Result<Store> {
-        let path = self.path()?;
-        Ok(Store::open(&path)?)
+        Ok(Store::open(&self.location()?)?)
     }
 
     fn open_or_create(&self) -> anyhow::Result<Store> {
-        let path = self.path()?;
-        if self.store.is_none()
-            && let Some(directory) = path.parent()
-        {
-            std::fs::create_dir_all(directory).map_err(|error| {
-                exit::failure(&code::UNWRITABLE, format!("cannot make {}: {error}", directory.display()))
-            })?;
+        let location = self.location()?;
+        if let Location::File(path) = &location {
+            if self.store.is_none()
+                && let Some(directory) = path.parent()
+            {
+                std::fs::create_dir_all(directory).map_err(|error| {
+                    exit::failure(&code::UNWRITABLE, format!("cannot make {}: {error}", directory.display()))
+                })?;
+            }
+            result_owner::check(path)?;
         }
-        result_owner::check(&path)?;
-        Ok(Store::open_or_create(&path)?)
+        Ok(Store::open_or_create(&location)?)
     }
 }
 

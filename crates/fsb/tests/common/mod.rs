@@ -10,6 +10,7 @@ pub mod export;
 pub mod failures;
 pub mod filebench;
 pub mod flow;
+pub mod history;
 pub mod interference;
 pub mod iozone;
 pub mod macro_faults;

@@ -24,6 +24,7 @@ mod filetree;
 mod fio;
 mod flow;
 mod geometry;
+mod history;
 mod honesty;
 mod hostile;
 mod interference;

@@ -1,109 +1,11 @@
 //! `fsb history`: runs on the null file system are copied with other times and values, so that their series are known.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::sync::OnceLock;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-use crate::common::{command, expect_code, fails, fast_plan, fsb, fsb_json, message, scratch, stderr, stdout};
-
-/// Returns a run directory with the targets `a` and `b` and three blocks, made once for all tests.
-fn template() -> &'static Path {
-    static TEMPLATE: OnceLock<TempDir> = OnceLock::new();
-    let directory = TEMPLATE.get_or_init(|| {
-        let directory = scratch();
-        fast_plan(directory.path());
-        let run = ["run", "fast.toml", "a=null", "b=null", "--blocks", "3", "--seed", "1", "--out", "run", "--quiet"];
-        expect_code(&fsb(directory.path(), &run), 0);
-        directory
-    });
-    directory.path()
-}
-
-/// A series of runs in a directory of results.
-struct Series {
-    directory: TempDir,
-    runs: usize,
-}
-
-impl Series {
-    fn new() -> Series {
-        Series { directory: scratch(), runs: 0 }
-    }
-
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    /// Adds runs, an hour after each other, whose values are those of the template times a level and a scatter of about
-    /// 2 % in a fixed pattern.
-    fn add(&mut self, runs: usize, level: f64, kernel: &str) -> &mut Series {
-        for _ in 0..runs {
-            let number = self.runs;
-            self.runs += 1;
-            let factor = level * (1.0 + 0.02 * ((number * 7 % 11) as f64 / 5.0 - 1.0));
-            let at = format!("2026-01-{:02}T{:02}:00:00Z", 1 + number / 24, number % 24);
-            copy_run(&self.run(number), &at, kernel, factor);
-        }
-        self
-    }
-
-    fn run(&self, number: usize) -> PathBuf {
-        self.path().join(format!("run-{number:03}"))
-    }
-
-    fn fsb(&self, arguments: &[&str]) -> Output {
-        command(self.path(), &[&["history"], arguments, &["--store", "index.sqlite"]].concat()).output().unwrap()
-    }
-
-    /// Runs the command, which must succeed, and returns its output.
-    fn history(&self, arguments: &[&str]) -> String {
-        let output = self.fsb(arguments);
-        expect_code(&output, 0);
-        stdout(&output)
-    }
-
-    fn names(&self) -> Vec<String> {
-        (0..self.runs).map(|number| self.run(number).display().to_string()).collect()
-    }
-
-    /// Adds all runs to the index.
-    fn index(&self) {
-        let names = self.names();
-        let mut arguments = vec!["add"];
-        arguments.extend(names.iter().map(String::as_str));
-        self.history(&arguments);
-    }
-
-    /// Returns the document of one series.
-    fn show(&self, more: &[&str]) -> Value {
-        let series = "read 1M, cold on a=null";
-        serde_json::from_str(&self.history(&[&["show", series, "--format", "json"], more].concat())).unwrap()
-    }
-}
-
-fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
-    let from = template().join("run");
-    fs::create_dir(to).unwrap();
-    let mut record: Value = serde_json::from_str(&fs::read_to_string(from.join("run.json")).unwrap()).unwrap();
-    record["segments"][0]["started"] = at.into();
-    record["segments"][0]["kernel"] = kernel.into();
-    fs::write(to.join("run.json"), record.to_string()).unwrap();
-    let trials = fs::read_to_string(from.join("trials.jsonl")).unwrap();
-    let scaled = trials.lines().map(|line| {
-        let mut trial: Value = serde_json::from_str(line).unwrap();
-        if let Some(value) = trial["metrics"][0]["value"].as_f64() {
-            let factor = if trial["target"] == "a" { factor } else { 1.0 + (factor - 1.0) / 100.0 };
-            trial["metrics"][0]["value"] = (value * factor).into();
-        }
-        format!("{trial}\n")
-    });
-    fs::write(to.join("trials.jsonl"), scaled.collect::<String>()).unwrap();
-}
+use crate::common::history::{Series, expect_writers_to_lose_nothing};
+use crate::common::{expect_code, fails, fsb_json, message, stderr};
 
 fn environments(document: &Value) -> &Vec<Value> {
     document["series"][0]["environments"].as_array().expect("environments")
@@ -192,33 +94,8 @@ fn order_repetition_and_rebuilding_do_not_change_the_index() {
 
 #[test]
 fn writers_at_once_lose_nothing_and_a_killed_one_leaves_whole_runs() {
-    let mut series = Series::new();
-    series.add(24, 1.0, "6.1");
-    series.index();
-    let export = |series: &Series| series.history(&["export"]);
-    let complete = export(&series);
-    let values = complete.lines().count() - 1;
-    fs::remove_file(series.path().join("index.sqlite")).unwrap();
-    let names = series.names();
-    let add = |names: &[String]| {
-        let mut arguments = vec!["history", "add", "--store", "index.sqlite"];
-        arguments.extend(names.iter().map(String::as_str));
-        command(series.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let mut killed = add(&names);
-    let lines: Vec<String> =
-        BufReader::new(killed.stdout.take().unwrap()).lines().take(3).map(Result::unwrap).collect();
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    let left = export(&series);
-    let indexed = |line: &String| left.contains(line.rsplit("  ").next().unwrap());
-    assert!(lines.iter().all(indexed), "{lines:?}\n{left}");
-    assert_eq!((left.lines().count() - 1) % (values / 24), 0, "{left}");
-    let writers: Vec<_> = (0..4).map(|first| add(&names[first * 4..(first * 4 + 12)])).collect();
-    for writer in writers {
-        expect_code(&writer.wait_with_output().unwrap(), 0);
-    }
-    assert_eq!(export(&series), complete);
+    let series = Series::new();
+    expect_writers_to_lose_nothing(series, |series| fs::remove_file(series.path().join("index.sqlite")).unwrap());
 }
 
 #[test]
