@@ -55,10 +55,14 @@ impl SeriesKey {
 
     /// Returns a value with its unit, as people read it.
     pub fn show(&self, value: f64) -> String {
-        let units = [Unit::BytesPerSecond, Unit::OperationsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Count];
-        let unit = units.into_iter().find(|unit| unit.name() == self.unit).unwrap_or(Unit::Count);
-        unit.show(value)
+        unit_named(&self.unit).show(value)
     }
+}
+
+/// Returns the unit of a name in a [`SeriesKey`]; plain numbers for an unknown one.
+pub fn unit_named(name: &str) -> Unit {
+    let units = [Unit::BytesPerSecond, Unit::OperationsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Count];
+    units.into_iter().find(|unit| unit.name() == name).unwrap_or(Unit::Count)
 }
 
 /// A run with its values, as the store takes it.

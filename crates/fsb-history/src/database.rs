@@ -103,6 +103,8 @@ pub(crate) trait Database: std::fmt::Debug + Send {
     fn begin_reading(&mut self) -> Result<()>;
     /// Returns the names of all tables.
     fn tables(&mut self) -> Result<Vec<String>>;
+    /// Returns a text that differs after another process has written; it may also differ for other reasons.
+    fn version_of_data(&mut self) -> Result<String>;
     /// Executes the statements of a migration, in which `WITHOUT ROWID` is SQLite's own.
     fn migrate(&mut self, statements: &str) -> Result<()>;
 }
@@ -165,6 +167,11 @@ impl Database for Sqlite {
         rows.into_iter().map(|mut row| row.text(0)).collect()
     }
 
+    fn version_of_data(&mut self) -> Result<String> {
+        let mut rows = self.query("SELECT CAST(data_version AS TEXT) FROM pragma_data_version", &[])?;
+        rows.first_mut().ok_or(DatabaseError::Column(0))?.text(0)
+    }
+
     fn migrate(&mut self, statements: &str) -> Result<()> {
         self.batch(statements)
     }
@@ -204,7 +211,7 @@ mod server {
     use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
     use postgres::{Client, Config, NoTls, Statement};
 
-    use super::{Database, Duration, PATIENCE, Result, Row, Value};
+    use super::{Database, DatabaseError, Duration, PATIENCE, Result, Row, Value};
 
     /// The time after which a server that does not answer is given up, unless the URL names another.
     const CONNECT: Duration = Duration::from_secs(10);
@@ -295,6 +302,12 @@ mod server {
         fn tables(&mut self) -> Result<Vec<String>> {
             let statement = "SELECT tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema()";
             self.query(statement, &[])?.into_iter().map(|mut row| row.text(0)).collect()
+        }
+
+        fn version_of_data(&mut self) -> Result<String> {
+            // Names the transactions that have ended, of all databases of the server.
+            let mut rows = self.query("SELECT CAST(txid_current_snapshot() AS TEXT)", &[])?;
+            rows.first_mut().ok_or(DatabaseError::Column(0))?.text(0)
         }
 
         fn migrate(&mut self, statements: &str) -> Result<()> {

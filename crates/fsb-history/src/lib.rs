@@ -2,7 +2,8 @@
 //!
 //! * [`series`] turns a run, or the results of another tool, into an [`Entry`], and a series into a [`SeriesHistory`]
 //!   with its changes.
-//! * [`Store`] holds entries in SQLite or PostgreSQL.
+//! * [`Store`] holds entries in SQLite or PostgreSQL, and an [`Index`] is its state at one moment.
+//! * [`text`] puts changes into words.
 //!
 //! Run directories stay the source of all results: the index can be made again from them. This crate opens nothing but
 //! the store, and prints nothing.
@@ -10,10 +11,13 @@
 
 mod data;
 mod database;
+mod index;
 pub mod series;
 pub mod store;
+pub mod text;
 
-pub use data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint};
+pub use data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint, unit_named};
 pub use database::DatabaseError;
+pub use index::{DifferingCondition, Index, RunsCompared, ValuesCompared};
 pub use series::{Document, SCHEMA, SeriesHistory};
 pub use store::{CODES, HistoryError, Location, Store};

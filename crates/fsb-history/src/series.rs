@@ -350,6 +350,9 @@ pub struct LevelSpan {
     pub runs: usize,
     /// The geometric mean of their values.
     pub mean: f64,
+    /// The 95 % interval of the mean, from the variation between runs; absent if there are too few runs.
+    #[serde(default)]
+    pub interval: Option<Interval>,
 }
 
 /// A change. Indices are those of the points of the series.
@@ -431,6 +434,7 @@ pub fn analyse(
             last: members[level.first + level.runs - 1],
             runs: level.runs,
             mean: level.mean,
+            interval: None,
         };
         let change = |change: &fsb_stats::ChangePoint| {
             let (last_before, first_after) = (members[change.first - 1], members[change.first]);
@@ -467,6 +471,10 @@ pub fn analyse(
             interval: ratio.map(|(_, interval)| interval),
         });
     }
+    let variation = RunVariation::pooled(variations);
+    for level in histories.iter_mut().flat_map(|environment| &mut environment.levels) {
+        level.interval = variation.map(|variation| variation.interval_of_level(level.mean, level.runs));
+    }
     let errors: Vec<f64> = points.iter().filter_map(|point| point.squared_error).collect();
     let within = (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64).sqrt());
     let point = |(index, point): (usize, &StoredPoint)| HistoryPoint {
@@ -483,7 +491,7 @@ pub fn analyse(
         key: series.key,
         points: points.iter().enumerate().map(point).collect(),
         environments: histories,
-        variation: RunVariation::pooled(variations),
+        variation,
         within_sd: within,
     })
 }

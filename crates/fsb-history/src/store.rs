@@ -207,6 +207,16 @@ impl Store {
         Store::open_or_create(location)
     }
 
+    /// Returns the place of the store.
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// Returns a text that differs from an earlier one of this value if another process has written in between.
+    pub fn version_of_data(&self) -> Result<String, HistoryError> {
+        self.database.borrow_mut().version_of_data().map_err(self.failed("read"))
+    }
+
     /// Makes all later reads of this value see one state, whatever other processes write. It cannot write any more.
     pub fn freeze(&self) -> Result<(), HistoryError> {
         self.database.borrow_mut().begin_reading().map_err(self.failed("read"))

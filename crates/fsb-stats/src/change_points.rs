@@ -241,6 +241,12 @@ impl RunVariation {
         (degrees > 0.0).then(|| RunVariation { sd: (squares / degrees).sqrt(), degrees })
     }
 
+    /// Returns the 95 % interval of a level: of the geometric mean of `runs` runs, exp(ln m ± t · s / √n).
+    pub fn interval_of_level(self, mean: f64, runs: usize) -> Interval {
+        let half = t_quantile(LEVEL, self.degrees) * self.sd / (runs.max(1) as f64).sqrt();
+        Interval { lo: mean * exp(-half), hi: mean * exp(half) }
+    }
+
     /// Compares two single runs: the ratio `after` / `before` with its 95 % interval, exp(d ± t · s · √2), and the
     /// verdict.
     pub fn compare(
@@ -395,6 +401,18 @@ mod tests {
         let (ratio, _, sure) = variation.compare(400.0, 200.0, Better::Higher, THETA).unwrap();
         assert!((ratio - 0.5).abs() < 1e-12 && sure == Verdict::Slower, "{ratio} {sure:?}");
         assert_eq!(RunVariation::of_levels([&logs[..1], &logs[..1]]), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_level_is_that_of_the_mean_of_its_runs() {
+        let logs: Vec<f64> = around(400.0, 22).iter().map(|value| value.ln()).collect();
+        let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+        let found = RunVariation::of_levels([&logs[..]]).unwrap().interval_of_level(mean.exp(), logs.len());
+        let expected = crate::t_interval(&logs, LEVEL).unwrap().unwrap();
+        assert!(
+            (found.lo.ln() - expected.lo).abs() < 1e-12 && (found.hi.ln() - expected.hi).abs() < 1e-12,
+            "{found:?}"
+        );
     }
 
     fn series() -> impl Strategy<Value = Vec<f64>> {

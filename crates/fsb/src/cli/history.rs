@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use fsb_codes::notice;
-use fsb_history::series::{self, Change, Difference, EnvironmentChange, LevelSpan};
+use fsb_history::series::{self, LevelSpan};
 use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
-use fsb_history::{
-    Conditions, Document, Entry, IndexedRun, IndexedSeries, Labels, Location, SCHEMA, SeriesHistory, Store,
+use fsb_history::text::{
+    change_text, compared_text, differences_text, environment_text, minute, short, summary_text, variation_text,
 };
+use fsb_history::{Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, SCHEMA, SeriesHistory, Store};
 use fsb_model::units::parse_percent;
-use fsb_report::show::{self, counted, entry, percent};
-use fsb_stats::{Interval, RunVariation};
+use fsb_report::show::{self, counted, entry};
 use fsb_sys::InvokingUser;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -71,14 +71,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// The store of a command.
 #[derive(Debug, Args)]
-struct StoreArguments {
+pub(super) struct StoreArguments {
     /// File of the index, or postgresql://HOST/DATABASE [default: fsb/history.sqlite in the user's data directory]
     #[arg(long, value_name = "FILE|URL")]
     store: Option<OsString>,
 }
 
 impl StoreArguments {
-    fn location(&self) -> anyhow::Result<Location> {
+    /// Returns the store that the user named, or the one in the data directory.
+    pub(super) fn location(&self) -> anyhow::Result<Location> {
         if let Some(text) = &self.store {
             return Ok(Location::parse(text));
         }
@@ -86,7 +87,7 @@ impl StoreArguments {
             return Err(exit::advised(
                 &code::UNABLE,
                 "the data directory of the invoking user is not known",
-                "run fsb history without sudo, or name the index with --store",
+                "run the command without sudo, or name the index with --store",
             ));
         }
         let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -133,6 +134,12 @@ impl AnalysisArguments {
         parse_percent(&self.theta).map_err(|error| exit::failure(&code::INVALID_VALUE, format!("--theta: {error}")))
     }
 
+    /// Analyses all series by these rules.
+    fn analyse_all(&self, index: &Index) -> anyhow::Result<Document> {
+        self.check(index)?;
+        Ok(index.analyse_all(&self.across, self.theta()?)?)
+    }
+
     /// Checks that the index has the conditions of `--across`.
     fn check(&self, index: &Index) -> anyhow::Result<()> {
         let known: BTreeSet<&String> = index.environments.values().flat_map(BTreeMap::keys).collect();
@@ -147,107 +154,46 @@ impl AnalysisArguments {
     }
 }
 
-/// The index, with everything but the points in memory.
-struct Index {
-    store: Store,
-    runs: BTreeMap<String, IndexedRun>,
-    environments: BTreeMap<String, Conditions>,
+/// Finds the run with an identity that begins with `text`, or with that path.
+fn find_run<'i>(index: &'i Index, text: &str) -> anyhow::Result<&'i IndexedRun> {
+    let path = Path::new(text).canonicalize().ok();
+    let found: Vec<&IndexedRun> = index
+        .runs
+        .values()
+        .filter(|run| run.id.starts_with(text) || path.as_ref().is_some_and(|path| run.source == *path))
+        .collect();
+    match found[..] {
+        [run] => Ok(run),
+        [] => Err(exit::failure(&UNKNOWN_RUN, format!("the history has no run '{text}'"))),
+        _ => Err(exit::failure(&UNKNOWN_RUN, format!("{} runs match '{text}'", found.len()))),
+    }
 }
 
-impl Index {
-    fn read(store: Store) -> anyhow::Result<Index> {
-        store.freeze()?;
-        let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
-        let environments = store.environments()?;
-        Ok(Index { store, runs, environments })
-    }
-
-    /// Analyses a series without some of its runs.
-    fn analyse(
-        &self,
-        series: IndexedSeries,
-        across: &[String],
-        theta: f64,
-        without: &[&str],
-    ) -> anyhow::Result<SeriesHistory> {
-        let mut points = self.store.points(&series.id)?;
-        points.retain(|point| !without.contains(&point.run.as_str()));
-        Ok(series::analyse(series, &points, &self.environments, &self.runs, across, theta)?)
-    }
-
-    /// Returns all series in the order of their names.
-    fn series_by_name(&self) -> anyhow::Result<Vec<IndexedSeries>> {
-        let mut all = self.store.series()?;
-        all.sort_by_cached_key(|series| (series.key.name(), series.id.clone()));
-        Ok(all)
-    }
-
-    /// Analyses all series, in the order of their names.
-    fn analyse_all(&self, rules: &AnalysisArguments) -> anyhow::Result<Document> {
-        rules.check(self)?;
-        let theta = rules.theta()?;
-        let all = self.series_by_name()?.into_iter().map(|series| self.analyse(series, &rules.across, theta, &[]));
-        Ok(Document {
-            schema: SCHEMA.to_owned(),
-            theta,
-            across: rules.across.clone(),
-            series: all.collect::<anyhow::Result<_>>()?,
-        })
-    }
-
-    /// Finds the run with an identity that begins with `text`, or with that path.
-    fn run(&self, text: &str) -> anyhow::Result<&IndexedRun> {
-        let path = Path::new(text).canonicalize().ok();
-        let found: Vec<&IndexedRun> = self
-            .runs
-            .values()
-            .filter(|run| run.id.starts_with(text) || path.as_ref().is_some_and(|path| run.source == *path))
-            .collect();
-        match found[..] {
-            [run] => Ok(run),
-            [] => Err(exit::failure(&UNKNOWN_RUN, format!("the history has no run '{text}'"))),
-            _ => Err(exit::failure(&UNKNOWN_RUN, format!("{} runs match '{text}'", found.len()))),
+/// Finds the series with an identity that begins with `text`, or else a name that contains it.
+fn find_series(index: &Index, text: &str) -> anyhow::Result<IndexedSeries> {
+    let all = index.series_by_name()?;
+    let by_id = |series: &&IndexedSeries| series.id.starts_with(text);
+    let by_name = |series: &&IndexedSeries| series.key.name().contains(text);
+    let exact = |series: &&IndexedSeries| series.key.name() == text;
+    let mut found: Vec<&IndexedSeries> = all.iter().filter(by_id).collect();
+    for filter in [&exact as &dyn Fn(&&IndexedSeries) -> bool, &by_name] {
+        if found.is_empty() {
+            found = all.iter().filter(filter).collect();
         }
     }
-
-    /// Finds the series with an identity that begins with `text`, or else a name that contains it.
-    fn series(&self, text: &str) -> anyhow::Result<IndexedSeries> {
-        let all = self.store.series()?;
-        let by_id = |series: &&IndexedSeries| series.id.starts_with(text);
-        let by_name = |series: &&IndexedSeries| series.key.name().contains(text);
-        let exact = |series: &&IndexedSeries| series.key.name() == text;
-        let mut found: Vec<&IndexedSeries> = all.iter().filter(by_id).collect();
-        for filter in [&exact as &dyn Fn(&&IndexedSeries) -> bool, &by_name] {
-            if found.is_empty() {
-                found = all.iter().filter(filter).collect();
-            }
-        }
-        match found[..] {
-            [series] => Ok(series.clone()),
-            [] => Err(exit::failure(&UNKNOWN_SERIES, format!("the history has no series '{text}'"))),
-            _ => {
-                let named = found.iter().map(|series| format!("{} ({})", short(&series.id), series.key.name()));
-                let named = show::some_of(&named.collect::<Vec<_>>(), SHOWN);
-                Err(exit::failure(&UNKNOWN_SERIES, format!("{} series match '{text}': {named}", found.len())))
-            }
+    match found[..] {
+        [series] => Ok(series.clone()),
+        [] => Err(exit::failure(&UNKNOWN_SERIES, format!("the history has no series '{text}'"))),
+        _ => {
+            let named = found.iter().map(|series| format!("{} ({})", short(&series.id), series.key.name()));
+            let named = show::some_of(&named.collect::<Vec<_>>(), SHOWN);
+            Err(exit::failure(&UNKNOWN_SERIES, format!("{} series match '{text}': {named}", found.len())))
         }
     }
 }
 
 /// The number of series that a message names.
 const SHOWN: usize = 5;
-/// The digits of an identity that tables have.
-const DIGITS: usize = 8;
-
-fn short(id: &str) -> &str {
-    &id[..DIGITS.min(id.len())]
-}
-
-/// Returns a time to the minute: `2026-01-31 18:05`.
-fn minute(at: &str) -> String {
-    at.get(..16).unwrap_or(at).replace('T', " ")
-}
-
 // `fsb history add`.
 
 const ADD_EXAMPLES: &str = "\
@@ -380,10 +326,9 @@ fn list(arguments: &ListArguments) -> anyhow::Result<u8> {
     let columns = terminal::columns(io::stdout());
     let mut text = format!("{:8}  {:>5}  {:16}  {:>12}  series\n", "id", "runs", "last run", "last value");
     for series in index.series_by_name()? {
-        let points = index.store.points(&series.id)?;
-        let Some(last) = points.last() else { continue };
+        let Some((last, runs)) = index.last_value(&series.id)? else { continue };
         let value = series.key.show(last.log_mean.exp());
-        let term = format!("{}  {:>5}  {}  {value:>12}  ", short(&series.id), points.len(), minute(&last.at));
+        let term = format!("{}  {runs:>5}  {}  {value:>12}  ", short(&series.id), minute(&last.at));
         text += &entry(&term, &series.key.name(), columns);
         text.push('\n');
     }
@@ -426,7 +371,7 @@ fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     arguments.rules.check(&index)?;
     let theta = arguments.rules.theta()?;
     let across = arguments.rules.across.clone();
-    let found = index.analyse(index.series(&arguments.series)?, &across, theta, &[])?;
+    let found = index.analyse(find_series(&index, &arguments.series)?, &across, theta)?;
     match arguments.format {
         DocumentFormat::Json => {
             let document = Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found] };
@@ -483,57 +428,6 @@ fn indented(text: &str, columns: usize) -> String {
     entry("  ", text, columns) + "\n"
 }
 
-fn change_text(series: &SeriesHistory, change: &Change) -> String {
-    let ratio = ratio_text(change.ratio, Some(change.interval));
-    let point = |index: usize| minute(&series.points[index].at);
-    let place = match change.earliest == change.latest {
-        true => format!("after the run of {}", point(change.last_before)),
-        false => format!("its first run is of {} to {}", point(change.earliest), point(change.latest)),
-    };
-    let chance = chance_text(change.p_value);
-    let found = counted(change.found_after, "run");
-    let differences = differences_text(&change.differences);
-    let differences = if differences.is_empty() { differences } else { format!("; {differences}") };
-    format!("{} {ratio}; {place}{differences}; found after {found}; {chance}", change.verdict.words())
-}
-
-/// Returns how often such a change appears without a cause.
-fn chance_text(p_value: f64) -> String {
-    match p_value {
-        p if p < 1e-6 => "by chance in less than one series of a million".to_owned(),
-        p => format!("by chance in one series of {:.0}", 1.0 / p),
-    }
-}
-
-fn environment_text(change: &EnvironmentChange) -> String {
-    let ratio = change.ratio.map(|ratio| format!("; level {}, not judged", ratio_text(ratio, change.interval)));
-    format!("other environment: {}{}", differences_text(&change.differences), ratio.unwrap_or_default())
-}
-
-fn ratio_text(ratio: f64, interval: Option<Interval>) -> String {
-    show::Change::between(ratio, interval).text()
-}
-
-/// Returns `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
-fn differences_text(differences: &[Difference]) -> String {
-    let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
-    let words = differences.iter().map(|one| format!("{}: {} → {}", one.name, side(&one.before), side(&one.after)));
-    words.collect::<Vec<_>>().join("; ")
-}
-
-fn variation_text(variation: Option<RunVariation>, within: Option<f64>, runs: usize) -> String {
-    let Some(variation) = variation else {
-        return format!("{}: too few to know how much runs vary", counted(runs, "run"));
-    };
-    let within = within.map_or_else(String::new, |within| format!("; blocks within a run explain {}", rounded(within)));
-    format!("Runs vary by {} (standard deviation, {runs} runs){within}.", rounded(variation.sd))
-}
-
-/// Returns a share as a percentage with one digit.
-fn rounded(share: f64) -> String {
-    percent((share * 1e3).round() / 1e3)
-}
-
 // `fsb history changes`.
 
 const CHANGES_EXAMPLES: &str = "\
@@ -560,7 +454,7 @@ struct ChangesArguments {
 
 fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
-    let mut document = index.analyse_all(&arguments.rules)?;
+    let mut document = arguments.rules.analyse_all(&index)?;
     match arguments.format {
         DocumentFormat::Json => {
             document.series.retain(|series| series.environments.iter().any(|found| !found.changes.is_empty()));
@@ -600,13 +494,7 @@ fn changes_text(document: &Document, columns: usize) -> String {
     }
     let series = document.series.len();
     let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-    let summary = match changed {
-        0 => format!("No change of more than {} in {series} series of up to {longest} runs.", percent(document.theta)),
-        _ => format!(
-            "Changes in {changed} of {series} series of up to {longest} runs. Without a cause, one series of a hundred \
-             shows a change within a hundred runs."
-        ),
-    };
+    let summary = summary_text(changed, series, longest, document.theta);
     text + &show::wrapped(&summary, columns) + "\n"
 }
 
@@ -642,58 +530,31 @@ fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     let rules = AnalysisArguments { theta: arguments.theta.clone(), across: Vec::new() };
     let theta = rules.theta()?;
     let index = Index::read(arguments.store.open()?)?;
-    let (before, after) = (index.run(&arguments.before)?, index.run(&arguments.after)?);
+    let (before, after) = (find_run(&index, &arguments.before)?, find_run(&index, &arguments.after)?);
     let columns = terminal::columns(io::stdout());
-    // Differences of conditions, each with the targets that have it.
-    let mut differing: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut targets = BTreeSet::new();
-    let mut rows = Vec::new();
-    for series in index.store.series()? {
-        let points = index.store.points(&series.id)?;
-        let of = |run: &IndexedRun| points.iter().find(|point| point.run == run.id);
-        let (Some(one), Some(other)) = (of(before), of(after)) else { continue };
-        targets.insert(series.key.target.clone());
-        let conditions = |id: &String| index.environments.get(id).cloned().unwrap_or_default();
-        let differences = series::differences(&conditions(&one.environment), &conditions(&other.environment));
-        for difference in &differences {
-            let text = differences_text(std::slice::from_ref(difference));
-            differing.entry(text).or_default().insert(series.key.target.clone());
-        }
-        let (one, other) = (one.log_mean.exp(), other.log_mean.exp());
-        let key = series.key.clone();
-        let history = index.analyse(series, &[], theta, &[&before.id, &after.id])?;
-        let change = match history.variation {
-            None => format!("{}, variation between runs unknown", ratio_text(other / one, None)),
-            Some(variation) => {
-                let (ratio, interval, verdict) = variation.compare(one, other, key.better(), theta)?;
-                let word = if differences.is_empty() { verdict.words() } else { "other environment" };
-                format!("{} {word}", ratio_text(ratio, Some(interval)))
-            }
-        };
-        rows.push((key.name(), format!("{} → {}  {change}", key.show(one), key.show(other))));
-    }
+    let found = index.compare(&before.id, &after.id, theta)?;
     let mut text = String::new();
     for (side, run) in [("before  ", before), ("after   ", after)] {
         let about = format!("{}  {}  {}", short(&run.id), minute(&run.at), run.source.display());
         text += &entry(side, &about, columns);
         text.push('\n');
     }
-    let labels = differences_text(&series::differences(&before.labels, &after.labels));
-    let differing = differing.into_iter().map(|(text, of)| match of == targets {
-        true => text,
-        false => format!("{text} ({})", of.into_iter().collect::<Vec<_>>().join(", ")),
+    let labels = differences_text(&found.labels);
+    let differing = found.conditions.iter().map(|condition| {
+        let text = differences_text(std::slice::from_ref(&condition.difference));
+        if condition.targets.is_empty() { text } else { format!("{text} ({})", condition.targets.join(", ")) }
     });
     for line in (!labels.is_empty()).then_some(labels).into_iter().chain(differing) {
         text += &entry("differs ", &line, columns);
         text.push('\n');
     }
-    if rows.is_empty() {
+    if found.series.is_empty() {
         text += "the two runs have no series in common\n";
     }
-    rows.sort();
-    for (name, change) in rows {
-        let _ = writeln!(text, "\n{name}");
-        text += &indented(&change, columns);
+    for series in &found.series {
+        let (before, after) = (series.key.show(series.before), series.key.show(series.after));
+        let _ = writeln!(text, "\n{}", series.key.name());
+        text += &indented(&format!("{before} → {after}  {}", compared_text(series)), columns);
     }
     print(&text)?;
     Ok(exit::DONE)
@@ -732,7 +593,7 @@ enum ExportFormat {
 
 fn export(arguments: &ExportArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
-    let document = index.analyse_all(&arguments.rules)?;
+    let document = arguments.rules.analyse_all(&index)?;
     let text = match arguments.format {
         ExportFormat::Json => json_text(&document)?,
         ExportFormat::Csv => csv_text(&document)?,
@@ -819,7 +680,8 @@ struct PruneArguments {
 fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
     let before = arguments.before.as_deref().map(|text| time("--before", text)).transpose()?;
     let index = Index::read(arguments.store.open()?)?;
-    let named = arguments.run.iter().map(|text| Ok(index.run(text)?.id.clone())).collect::<anyhow::Result<Vec<_>>>()?;
+    let named =
+        arguments.run.iter().map(|text| Ok(find_run(&index, text)?.id.clone())).collect::<anyhow::Result<Vec<_>>>()?;
     let is_old = |run: &IndexedRun| before.as_ref().is_some_and(|before| run.at < *before);
     let is_missing = |run: &IndexedRun| arguments.missing && !run.source.exists();
     let goes = |run: &&IndexedRun| is_old(run) || named.contains(&run.id) || is_missing(run);

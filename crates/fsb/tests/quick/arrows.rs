@@ -17,7 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-vm", &["fsb-model", "fsb-store"]),
     ("fsb-runner", &["fsb-model", "fsb-sys", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-stats"]),
-    ("fsb-history", &["fsb-model", "fsb-stats"]),
+    ("fsb-history", &["fsb-model", "fsb-report", "fsb-stats"]),
     (
         "fsb",
         &[

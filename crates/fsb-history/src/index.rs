@@ -1,0 +1,158 @@
+//! An index that is read at one moment, and its series analysed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_stats::{AnalysisError, Interval, Verdict};
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Conditions, IndexedRun, IndexedSeries, SeriesKey};
+use crate::series::{self, Difference, Document, SCHEMA, SeriesHistory};
+use crate::store::{HistoryError, Store};
+
+/// An index, with everything but the values in memory.
+#[derive(Debug)]
+pub struct Index {
+    store: Store,
+    /// The runs by their identity.
+    pub runs: BTreeMap<String, IndexedRun>,
+    /// The conditions of all environments by their identity.
+    pub environments: BTreeMap<String, Conditions>,
+}
+
+/// The differences between two runs of the index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunsCompared {
+    /// The labels that differ.
+    pub labels: Vec<Difference>,
+    /// The conditions that differ.
+    pub conditions: Vec<DifferingCondition>,
+    /// The series that have values of both runs, by name.
+    pub series: Vec<ValuesCompared>,
+}
+
+/// A condition that differs between two runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DifferingCondition {
+    /// Both sides.
+    #[serde(flatten)]
+    pub difference: Difference,
+    /// The targets that have it; empty if all targets have it.
+    pub targets: Vec<String>,
+}
+
+/// The values of two runs in one series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ValuesCompared {
+    /// The identity of the series.
+    pub id: String,
+    /// Its definition.
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    /// The value of the first run.
+    pub before: f64,
+    /// The value of the second run.
+    pub after: f64,
+    /// The second value over the first one.
+    pub ratio: f64,
+    /// The 95 % interval of the ratio, from the variation between the other runs of the series; absent if there are too
+    /// few of them.
+    pub interval: Option<Interval>,
+    /// The judgement on the ratio; absent without an interval, or if the environments differ.
+    pub verdict: Option<Verdict>,
+    /// Whether both runs were made in one environment.
+    pub same_environment: bool,
+}
+
+impl Index {
+    /// Reads an index. What other processes write from now on is not seen.
+    pub fn read(store: Store) -> Result<Index, HistoryError> {
+        store.freeze()?;
+        let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
+        let environments = store.environments()?;
+        Ok(Index { store, runs, environments })
+    }
+
+    /// Returns all series in the order of their names.
+    pub fn series_by_name(&self) -> Result<Vec<IndexedSeries>, HistoryError> {
+        let mut all = self.store.series()?;
+        all.sort_by_cached_key(|series| (series.key.name(), series.id.clone()));
+        Ok(all)
+    }
+
+    /// Returns the value of the last run of a series and the number of its runs, or `None` if it has no value.
+    pub fn last_value(&self, series: &str) -> Result<Option<(crate::StoredPoint, usize)>, HistoryError> {
+        let points = self.store.points(series)?;
+        let runs = points.len();
+        Ok(points.into_iter().next_back().map(|last| (last, runs)))
+    }
+
+    /// Analyses a series. Conditions in `across` do not separate environments.
+    pub fn analyse(&self, series: IndexedSeries, across: &[String], theta: f64) -> Result<SeriesHistory, HistoryError> {
+        let points = self.store.points(&series.id)?;
+        series::analyse(series, &points, &self.environments, &self.runs, across, theta)
+            .map_err(|error| self.damaged(error))
+    }
+
+    /// Analyses all series, in the order of their names.
+    pub fn analyse_all(&self, across: &[String], theta: f64) -> Result<Document, HistoryError> {
+        let all = self.series_by_name()?.into_iter().map(|series| self.analyse(series, across, theta));
+        Ok(Document {
+            schema: SCHEMA.to_owned(),
+            theta,
+            across: across.to_vec(),
+            series: all.collect::<Result<_, HistoryError>>()?,
+        })
+    }
+
+    /// Compares the values of two runs in all series that they share.
+    pub fn compare(&self, before: &str, after: &str, theta: f64) -> Result<RunsCompared, HistoryError> {
+        let mut differing: BTreeMap<String, (Difference, BTreeSet<String>)> = BTreeMap::new();
+        let mut targets = BTreeSet::new();
+        let mut compared = Vec::new();
+        for series in self.series_by_name()? {
+            let mut points = self.store.points(&series.id)?;
+            let value = |run: &str| points.iter().find(|point| point.run == run);
+            let (Some(one), Some(other)) = (value(before), value(after)) else { continue };
+            targets.insert(series.key.target.clone());
+            let conditions = |id: &String| self.environments.get(id).cloned().unwrap_or_default();
+            let differences = series::differences(&conditions(&one.environment), &conditions(&other.environment));
+            let same_environment = differences.is_empty();
+            for difference in differences {
+                let key = format!("{difference:?}");
+                differing.entry(key).or_insert((difference, BTreeSet::new())).1.insert(series.key.target.clone());
+            }
+            let (one, other) = (one.log_mean.exp(), other.log_mean.exp());
+            let (id, key) = (series.id.clone(), series.key.clone());
+            points.retain(|point| point.run != before && point.run != after);
+            let damaged = |error| self.damaged(error);
+            let rest = series::analyse(series, &points, &self.environments, &self.runs, &[], theta).map_err(damaged)?;
+            let judged = rest.variation.map(|variation| variation.compare(one, other, key.better(), theta));
+            let judged = judged.transpose().map_err(damaged)?;
+            compared.push(ValuesCompared {
+                id,
+                key,
+                before: one,
+                after: other,
+                ratio: judged.map_or(other / one, |(ratio, ..)| ratio),
+                interval: judged.map(|(_, interval, _)| interval),
+                verdict: judged.map(|(.., verdict)| verdict).filter(|_| same_environment),
+                same_environment,
+            });
+        }
+        let labels = |run: &str| self.runs.get(run).map(|run| run.labels.clone()).unwrap_or_default();
+        let conditions = differing.into_values().map(|(difference, of)| DifferingCondition {
+            difference,
+            targets: if of == targets { Vec::new() } else { of.into_iter().collect() },
+        });
+        let conditions = conditions.collect();
+        Ok(RunsCompared { labels: series::differences(&labels(before), &labels(after)), conditions, series: compared })
+    }
+
+    /// Returns the error of a value that the store should not hold.
+    fn damaged(&self, error: AnalysisError) -> HistoryError {
+        HistoryError::Damaged { store: self.store.location().clone(), message: error.to_string() }
+    }
+}

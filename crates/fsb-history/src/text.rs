@@ -1,0 +1,96 @@
+//! Series, changes and environments in words.
+
+use fsb_report::show::{self, counted, percent};
+use fsb_stats::{Interval, RunVariation};
+
+use crate::index::ValuesCompared;
+use crate::series::{Change, Difference, EnvironmentChange, SeriesHistory};
+
+/// The digits of an identity that tables have.
+const DIGITS: usize = 8;
+
+/// Returns the beginning of an identity, as tables show it.
+pub fn short(id: &str) -> &str {
+    id.get(..DIGITS).unwrap_or(id)
+}
+
+/// Returns a time to the minute: `2026-01-31 18:05`.
+pub fn minute(at: &str) -> String {
+    at.get(..16).unwrap_or(at).replace('T', " ")
+}
+
+/// Describes a change: its verdict, size, place and the labels that differ.
+pub fn change_text(series: &SeriesHistory, change: &Change) -> String {
+    let ratio = ratio_text(change.ratio, Some(change.interval));
+    let point = |index: usize| minute(&series.points[index].at);
+    let place = match change.earliest == change.latest {
+        true => format!("after the run of {}", point(change.last_before)),
+        false => format!("its first run is of {} to {}", point(change.earliest), point(change.latest)),
+    };
+    let chance = chance_text(change.p_value);
+    let found = counted(change.found_after, "run");
+    let differences = differences_text(&change.differences);
+    let differences = if differences.is_empty() { differences } else { format!("; {differences}") };
+    format!("{} {ratio}; {place}{differences}; found after {found}; {chance}", change.verdict.words())
+}
+
+/// Returns how often such a change appears without a cause.
+fn chance_text(p_value: f64) -> String {
+    match p_value {
+        p if p < 1e-6 => "by chance in less than one series of a million".to_owned(),
+        p => format!("by chance in one series of {:.0}", 1.0 / p),
+    }
+}
+
+/// Describes a change to another environment.
+pub fn environment_text(change: &EnvironmentChange) -> String {
+    let ratio = change.ratio.map(|ratio| format!("; level {}, not judged", ratio_text(ratio, change.interval)));
+    format!("other environment: {}{}", differences_text(&change.differences), ratio.unwrap_or_default())
+}
+
+/// Describes the change between the values of two runs.
+pub fn compared_text(values: &ValuesCompared) -> String {
+    let ratio = ratio_text(values.ratio, values.interval);
+    match (values.interval, values.verdict) {
+        (None, _) => format!("{ratio}, variation between runs unknown"),
+        (Some(_), Some(verdict)) => format!("{ratio} {}", verdict.words()),
+        (Some(_), None) => format!("{ratio} other environment"),
+    }
+}
+
+/// Returns a ratio as a change with its interval: `+12 % [+9 +16]`.
+pub fn ratio_text(ratio: f64, interval: Option<Interval>) -> String {
+    show::Change::between(ratio, interval).text()
+}
+
+/// Returns `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
+pub fn differences_text(differences: &[Difference]) -> String {
+    let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
+    let words = differences.iter().map(|one| format!("{}: {} → {}", one.name, side(&one.before), side(&one.after)));
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// Describes how much the runs of a series vary.
+pub fn variation_text(variation: Option<RunVariation>, within: Option<f64>, runs: usize) -> String {
+    let Some(variation) = variation else {
+        return format!("{}: too few to know how much runs vary", counted(runs, "run"));
+    };
+    let within = within.map_or_else(String::new, |within| format!("; blocks within a run explain {}", rounded(within)));
+    format!("Runs vary by {} (standard deviation, {runs} runs){within}.", rounded(variation.sd))
+}
+
+/// Returns a share as a percentage with one digit.
+fn rounded(share: f64) -> String {
+    percent((share * 1e3).round() / 1e3)
+}
+
+/// Returns how many series have changes, as the last line of a list of changes.
+pub fn summary_text(changed: usize, series: usize, longest: usize, theta: f64) -> String {
+    match changed {
+        0 => format!("No change of more than {} in {series} series of up to {longest} runs.", percent(theta)),
+        _ => format!(
+            "Changes in {changed} of {series} series of up to {longest} runs. Without a cause, one series of a hundred \
+             shows a change within a hundred runs."
+        ),
+    }
+}
