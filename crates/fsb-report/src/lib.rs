@@ -28,6 +28,7 @@ mod report;
 pub mod run;
 mod screen;
 pub mod series;
+pub mod series_chart;
 pub mod show;
 mod summary_line;
 mod view;
@@ -35,7 +36,7 @@ pub mod visible;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
 pub use format::{FORMATS, Figure, Format, csv, figures, find, find_by_file_name, html, json, markdown, text};
-pub use page::DataFile;
+pub use page::{DataFile, STYLE};
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
 pub use releases::Releases;
 pub use report::Report;

@@ -15,6 +15,9 @@ use crate::judged::Judged;
 use crate::show::{Change, Paragraph, minus};
 use crate::view::CellView;
 
+/// The style sheet of pages.
+pub const STYLE: &str = include_str!("../templates/style.css");
+
 /// The script that draws all charts except surfaces.
 pub(crate) static PLOTLY: LazyLock<String> =
     LazyLock::new(|| decompress(include_bytes!(concat!(env!("OUT_DIR"), "/plotly-cartesian.min.js.gz"))));
