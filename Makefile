@@ -11,7 +11,7 @@ run: build  ## compare ext4, xfs and btrfs
 	@scripts/install run
 	@scripts/as-root $(FSB) run ext4 xfs btrfs
 
-# Everything but the history: 'make run' does not wait for SQLite.
+# Everything but the history and its pages: 'make run' does not wait for SQLite.
 build:
 	$(CARGO) build --release --locked --package fsb --no-default-features --features emulations,traces,vm
 

@@ -26,7 +26,7 @@ fn from_type<T: JsonSchema>(version: &str) -> Value {
 }
 
 /// Replaces the intra-doc links of all descriptions by their text: ``[`Item`](path)`` by `Item`.
-fn remove_links(value: &mut Value) {
+pub fn remove_links(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (key, member) in members {

@@ -52,6 +52,8 @@ notices! {
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";
     NOT_INDEXED = "warning/not-indexed", "path", "fsb history left out a run or values of it, or keeps them as they are.";
+    OPEN_TO_ALL = "warning/open-to-all", "address", "fsb serve listens on an address that other machines may reach, without a login.";
+    REPORTS_LEFT_OUT = "warning/reports-left-out", "reports", "fsb serve --static wrote no report of some runs, because their directories are gone or they have none.";
     WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
 }
 

@@ -125,6 +125,8 @@ static LEFT_OUT: &[(&str, &str)] = &[
     ("fio", "emulations"),
     #[cfg(not(feature = "history"))]
     ("history", "history"),
+    #[cfg(not(feature = "serve"))]
+    ("serve", "serve"),
     #[cfg(not(feature = "traces"))]
     ("record", "traces"),
     #[cfg(not(feature = "traces"))]

@@ -11,6 +11,8 @@ use fsb_model::metric::THROUGHPUT;
 use fsb_model::nearest;
 use fsb_model::units::parse_percent;
 use fsb_report::csv::values;
+#[cfg(feature = "serve")]
+use fsb_report::html;
 use fsb_report::show::entry;
 use fsb_report::{DataFile, Format, Report, WIDTH, change_of, condition_text, find, mark, text};
 use fsb_stats::compare::{
@@ -159,6 +161,19 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         judged.push(Judged { document: &document, sets });
     }
     Ok(gate::slower(&judged))
+}
+
+/// Returns the comparison of sets, the first of which is the baseline, as a page.
+#[cfg(feature = "serve")]
+pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
+    let theta = parse_percent(THETA).map_err(|error| exit::failure(&code::INVALID_VALUE, error.to_string()))?;
+    let mut read = sets::read(arguments)?;
+    let all = std::mem::take(&mut read.sets);
+    let document = compared(all, &read, &Requests::new(theta, None, &read.runs).of_values(0), Single::Lone)?;
+    if document.operations.is_empty() {
+        return Err(exit::failure(&code::NOTHING_TO_COMPARE, "nothing to compare: the runs share no operation"));
+    }
+    Ok(html::render(&Report::of_comparison(&document, None)))
 }
 
 /// Returns the format of the report.

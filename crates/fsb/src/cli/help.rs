@@ -108,7 +108,7 @@ pub fn page(command: Command, page: Page) -> Command {
 }
 
 /// Commands that only the complete page lists, so that the short one fits a terminal.
-const RARE_COMMANDS: [&str; 2] = ["completions", "kernel"];
+const RARE_COMMANDS: [&str; 3] = ["completions", "kernel", "serve"];
 
 /// Shows all options of a command wherever help is shown.
 pub fn unabridged(command: Command) -> Command {

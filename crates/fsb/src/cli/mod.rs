@@ -30,6 +30,8 @@ mod publish;
 mod record;
 mod report;
 mod run;
+#[cfg(feature = "serve")]
+mod serve;
 #[cfg(feature = "traces")]
 mod trace;
 
@@ -97,6 +99,8 @@ enum Command {
     Publish(publish::Arguments),
     #[cfg(feature = "history")]
     History(history::Arguments),
+    #[cfg(feature = "serve")]
+    Serve(serve::Arguments),
     #[cfg(feature = "traces")]
     Record(record::Arguments),
     #[cfg(feature = "traces")]
@@ -140,6 +144,8 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         Command::Publish(arguments) => publish::main(&arguments)?,
         #[cfg(feature = "history")]
         Command::History(arguments) => history::main(&arguments)?,
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => serve::main(&arguments)?,
         #[cfg(feature = "traces")]
         Command::Record(arguments) => record::main(&arguments)?,
         #[cfg(feature = "traces")]

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Command;
 
@@ -72,4 +73,64 @@ fn the_report_draws_its_charts_without_network_or_errors() {
     }
     assert_eq!(from_page.len(), 12 * 2 * 6);
     assert_eq!(from_page, from_table);
+}
+
+/// A server that is killed with this value.
+struct Server(std::process::Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_history_opens_in_a_browser_without_errors_and_other_requests() {
+    needs!(program "chromium");
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    for (run, seed) in [("one", "1"), ("two", "2"), ("three", "3")] {
+        let arguments = ["run", "fast.toml", "null", "--blocks", "3", "--seed", seed, "--out", run, "-q"];
+        expect_code(&fsb(scratch.path(), &arguments), 0);
+        let add = ["history", "add", run, "--store", "index", "--label", "note=<b onclick=alert(1)>"];
+        expect_code(&fsb(scratch.path(), &add), 0);
+    }
+    let mut server = command(scratch.path(), &["serve", "--store", "index", "--listen", "127.0.0.1:0"]);
+    let mut server = Server(server.stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut address = String::new();
+    BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+    let address = address.trim();
+    let open = |path: &str| {
+        let output = Command::new("chromium")
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"])
+            .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+            .args(["--window-size=500,4000", "--virtual-time-budget=20000", "--enable-logging=stderr", "--v=0"])
+            .arg("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+            .arg(format!("--user-data-dir={}", scratch.path().join("profile").display()))
+            .args(["--dump-dom", &format!("{address}{path}")])
+            .output()
+            .expect("chromium runs");
+        let (dom, log) = (stdout(&output), stderr(&output));
+        // A request that the policy of the page forbids is a message on the console.
+        let console: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+        assert!(console.is_empty(), "{path}: {console:#?}");
+        assert!(!dom.contains("<b onclick"), "{path}");
+        dom
+    };
+    let first = |dom: &str, start: &str| {
+        let place = dom.find(start).unwrap_or_else(|| panic!("no {start}: {dom}"));
+        dom[place..].split('"').nth(1).unwrap().trim_start_matches('.').to_owned()
+    };
+    let home = open("");
+    assert!(home.contains("What changed lately") && home.contains("3 runs"), "{home}");
+    let series = first(&open("series"), "href=\"./series/");
+    let page = open(&series[1..]);
+    assert_eq!(page.matches("<circle").count(), 3, "{page}");
+    let run = first(&home, "href=\"./run/");
+    assert!(open(&run[1..]).contains("The report of the run"));
+    let report = open(&format!("{}/report", &run[1..]));
+    assert!(report.contains("data-charts-drawn") && !report.contains("data-charts-drawn=\"0\""), "charts are drawn");
+    assert!(open("matrix").contains("<data value="));
+    assert!(open("compare").contains("<select"));
 }

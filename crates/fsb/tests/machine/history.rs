@@ -1,5 +1,6 @@
 //! The history in a database of PostgreSQL, whose server the tests start as an ordinary user.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -111,6 +112,23 @@ fn answers(series: &Series) -> Vec<String> {
     answers
 }
 
+/// Returns the pages of `fsb serve` by their names.
+fn pages(series: &Series, store: &str, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
+    expect_code(&fsb(series.path(), &["serve", "--store", store, "--static", name]), 0);
+    let (mut files, mut directories) = (BTreeMap::new(), vec![series.path().join(name)]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                directories.push(entry);
+            } else {
+                let name = entry.strip_prefix(series.path().join(name)).unwrap().to_owned();
+                files.insert(name, fs::read(entry).unwrap());
+            }
+        }
+    }
+    files
+}
+
 #[test]
 fn postgresql_and_sqlite_give_the_same_answers() {
     needs!(root);
@@ -128,6 +146,19 @@ fn postgresql_and_sqlite_give_the_same_answers() {
     series.history(&["rebuild"]);
     assert_eq!(answers(&series), expected);
     assert_eq!(pruned(&series), expected_after);
+}
+
+#[test]
+fn the_pages_of_postgresql_and_sqlite_are_the_same() {
+    needs!(root);
+    let server = Server::start(needs!(programs()));
+    let mut series = Series::new();
+    series.add(2, 1.0, "6.1").index();
+    let expected = pages(&series, "index.sqlite", "of-sqlite");
+    let url = server.database("fsb");
+    series.keep_in(&url);
+    series.index();
+    assert!(pages(&series, &url, "of-postgresql") == expected, "the pages differ");
 }
 
 #[test]

@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-runner", &["fsb-model", "fsb-sys", "fsb-testbed", "fsb-engine", "fsb-vm"]),
     ("fsb-report", &["fsb-model", "fsb-stats"]),
     ("fsb-history", &["fsb-model", "fsb-report", "fsb-stats"]),
+    ("fsb-serve", &["fsb-history", "fsb-model", "fsb-report", "fsb-stats"]),
     (
         "fsb",
         &[
@@ -32,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-report",
             "fsb-vm",
             "fsb-history",
+            "fsb-serve",
             "fsb-trace",
             "fsb-record",
         ],
@@ -48,6 +50,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-testbed",
             "fsb-stats",
             "fsb-report",
+            "fsb-serve",
             "fsb-trace",
         ],
     ),

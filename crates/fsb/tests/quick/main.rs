@@ -29,6 +29,7 @@ mod postmark;
 mod publish;
 mod regimes;
 mod resume;
+mod serve;
 mod targets;
 mod terminal;
 mod traces;

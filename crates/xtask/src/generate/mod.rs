@@ -50,6 +50,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },
     GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
     GeneratedFile { path: "schema/history.json", produce: || schema::text::<History>(series::SCHEMA) },
+    GeneratedFile { path: "schema/openapi.json", produce: fsb_serve::openapi },
     GeneratedFile { path: "schema/publication.json", produce: || schema::text::<Publication>(publication::SCHEMA) },
     GeneratedFile { path: "schema/report.json", produce: json::schema },
     GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },

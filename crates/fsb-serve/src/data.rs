@@ -1,0 +1,481 @@
+//! The answers: what pages show, and what `/api` returns as JSON.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_history::series::Difference;
+use fsb_history::text::{change_text, differences_text, environment_text, summary_text};
+use fsb_history::{Conditions, IndexedRun, Labels, RunsCompared, SeriesHistory, SeriesKey};
+use fsb_stats::{Interval, Verdict};
+use serde::Serialize;
+
+use crate::problem::Problem;
+use crate::query::{Query, Rules};
+use crate::site::Site;
+
+/// The number of changes and runs of the overview.
+const RECENT: usize = 50;
+/// The entries of a page of a list.
+const PAGE: usize = 200;
+/// The name of a kernel that a run does not record.
+const NO_KERNEL: &str = "kernel not recorded";
+
+/// The newest changes and runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Overview {
+    /// The smallest ratio that matters, less one.
+    pub theta: f64,
+    /// The number of series.
+    pub series: usize,
+    /// The number of series with changes.
+    pub changed: usize,
+    /// The number of runs.
+    pub runs: usize,
+    /// The number of series with changes, in words.
+    pub summary: String,
+    /// The newest changes and changes of environment, the newest first.
+    pub changes: Vec<RecentChange>,
+    /// The number of older changes.
+    pub older: usize,
+    /// The newest runs, the newest first.
+    pub newest: Vec<RunEntry>,
+}
+
+/// A change of a series, or of the environment of several series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RecentChange {
+    /// The time of the first run after it: RFC 3339 in UTC.
+    pub at: String,
+    /// The first run after it.
+    pub run: String,
+    /// The series that it is in. A change of the speed is in one.
+    pub series: Vec<SeriesName>,
+    /// The judgement on the ratio; absent for a change of the environment, which is not judged.
+    pub verdict: Option<Verdict>,
+    /// The level after it over the level before it; absent for a change of the environment.
+    pub ratio: Option<f64>,
+    /// The 95 % interval of the ratio; absent for a change of the environment.
+    pub interval: Option<Interval>,
+    /// The change in words.
+    pub text: String,
+}
+
+/// The identity and the name of a series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeriesName {
+    /// The identity.
+    pub id: String,
+    /// The case and the target.
+    pub name: String,
+}
+
+/// A run of the history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunEntry {
+    /// The identity.
+    pub id: String,
+    /// The time at which it began: RFC 3339 in UTC.
+    pub at: String,
+    /// The tool that made it.
+    pub tool: String,
+    /// The run directory, or the file of another tool.
+    pub source: String,
+    /// Labels from the user.
+    pub labels: Labels,
+}
+
+/// A page of the list of runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunList {
+    /// The number of runs that match.
+    pub total: usize,
+    /// The number of this page, from 1 on.
+    pub page: usize,
+    /// The number of pages.
+    pub pages: usize,
+    /// The runs of this page, the newest first.
+    pub runs: Vec<RunEntry>,
+}
+
+/// A run with its values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunValues {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunEntry,
+    /// Whether its directory or file still exists.
+    pub exists: bool,
+    /// Its values, by the name of the series.
+    pub values: Vec<RunValue>,
+}
+
+/// The value of a run in a series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunValue {
+    /// The identity of the series.
+    pub id: String,
+    /// Its definition.
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    /// The geometric mean over the blocks.
+    pub value: f64,
+    /// The number of blocks.
+    pub blocks: u32,
+    /// The run before it in the series; absent for the first one.
+    pub previous: Option<String>,
+    /// Its value.
+    pub previous_value: Option<f64>,
+}
+
+/// A series in a list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeriesEntry {
+    /// The identity.
+    pub id: String,
+    /// The definition.
+    #[serde(flatten)]
+    pub key: SeriesKey,
+    /// The number of runs.
+    pub runs: usize,
+    /// The number of changes.
+    pub changes: usize,
+    /// The last run.
+    pub last_run: String,
+    /// The time at which it began: RFC 3339 in UTC.
+    pub last_at: String,
+    /// Its value.
+    pub last_value: f64,
+}
+
+/// A page of the list of series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SeriesList {
+    /// The number of series that match.
+    pub total: usize,
+    /// The number of this page, from 1 on.
+    pub page: usize,
+    /// The number of pages.
+    pub pages: usize,
+    /// The series of this page, by name.
+    pub series: Vec<SeriesEntry>,
+}
+
+/// Two runs compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Comparison {
+    /// The first run.
+    pub before: RunEntry,
+    /// The second run.
+    pub after: RunEntry,
+    /// Their differences.
+    #[serde(flatten)]
+    pub compared: RunsCompared,
+}
+
+/// The last value of each case on each target with each kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Matrix {
+    /// One matrix for each machine.
+    pub machines: Vec<MachineMatrix>,
+}
+
+/// The matrix of one machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MachineMatrix {
+    /// The machine; empty for results of other tools.
+    pub machine: String,
+    /// The kernels, the one of the newest run first.
+    pub kernels: Vec<String>,
+    /// The targets, by name.
+    pub targets: Vec<String>,
+    /// The cases, by name.
+    pub rows: Vec<MatrixRow>,
+}
+
+/// A case of a matrix.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MatrixRow {
+    /// The case, or the operation of another tool.
+    pub case: String,
+    /// For each target the values by kernel, in the order of the kernels. If several series share a case and a target,
+    /// the one that was measured last counts.
+    pub cells: Vec<Vec<MatrixValue>>,
+}
+
+/// The value of the last run of a case on a target with one kernel.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct MatrixValue {
+    /// The kernel.
+    pub kernel: String,
+    /// The identity of the series.
+    pub series: String,
+    /// The run.
+    pub run: String,
+    /// The time at which it began: RFC 3339 in UTC.
+    pub at: String,
+    /// The geometric mean over its blocks.
+    pub value: f64,
+    /// The unit, by name.
+    pub unit: String,
+    /// The metric.
+    pub metric: String,
+}
+
+impl From<&IndexedRun> for RunEntry {
+    fn from(run: &IndexedRun) -> RunEntry {
+        RunEntry {
+            id: run.id.clone(),
+            at: run.at.clone(),
+            tool: run.tool.clone(),
+            source: run.source.display().to_string(),
+            labels: run.labels.clone(),
+        }
+    }
+}
+
+/// Returns what changed lately.
+pub(crate) fn overview(site: &Site, rules: &Rules) -> Result<Overview, Problem> {
+    let snapshot = site.analysed(rules)?;
+    let document = &snapshot.document;
+    let is_changed = |series: &&SeriesHistory| series.environments.iter().any(|found| !found.changes.is_empty());
+    let changed = document.series.iter().filter(is_changed).count();
+    let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let mut newest: Vec<&IndexedRun> = snapshot.runs.values().collect();
+    newest.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
+    let mut changes = changes(&document.series);
+    let older = changes.len().saturating_sub(RECENT);
+    changes.truncate(RECENT);
+    Ok(Overview {
+        theta: document.theta,
+        series: document.series.len(),
+        changed,
+        runs: snapshot.runs.len(),
+        summary: summary_text(changed, document.series.len(), longest, document.theta),
+        changes,
+        older,
+        newest: newest.into_iter().take(RECENT).map(RunEntry::from).collect(),
+    })
+}
+
+/// Returns all changes, the newest first. Series that changed to another environment with the same run share an entry.
+fn changes(all: &[SeriesHistory]) -> Vec<RecentChange> {
+    let mut found = Vec::new();
+    let mut environments: BTreeMap<(&str, &str, String), Vec<SeriesName>> = BTreeMap::new();
+    for series in all {
+        let name = || SeriesName { id: series.id.clone(), name: series.key.name() };
+        for environment in &series.environments {
+            found.extend(environment.changes.iter().map(|change| {
+                let first = &series.points[change.first_after];
+                RecentChange {
+                    at: first.at.clone(),
+                    run: first.run.clone(),
+                    series: vec![name()],
+                    verdict: Some(change.verdict),
+                    ratio: Some(change.ratio),
+                    interval: Some(change.interval),
+                    text: change_text(series, change),
+                }
+            }));
+            if let (Some(since), Some(level)) = (&environment.since, environment.levels.first()) {
+                let first = &series.points[level.first];
+                let text = differences_text(&since.differences);
+                environments.entry((&first.at, &first.run, text)).or_default().push(name());
+            }
+        }
+    }
+    found.extend(environments.into_iter().map(|((at, run, text), mut series)| {
+        series.sort();
+        let text = format!("other environment: {text}");
+        let (verdict, ratio, interval) = (None, None, None);
+        RecentChange { at: at.to_owned(), run: run.to_owned(), series, verdict, ratio, interval, text }
+    }));
+    found.sort_by(|one, other| {
+        other.at.cmp(&one.at).then_with(|| (&one.series, &one.text).cmp(&(&other.series, &other.text)))
+    });
+    found
+}
+
+/// Returns the number of pages, and the entries of one.
+fn paged<T>(all: Vec<T>, page: usize, whole: bool) -> (usize, Vec<T>) {
+    if whole {
+        return (1, all);
+    }
+    let pages = all.len().div_ceil(PAGE).max(1);
+    (pages, all.into_iter().skip((page - 1).saturating_mul(PAGE)).take(PAGE).collect())
+}
+
+/// Returns the series whose name, machine, metric, tool or identity contains the words of the query. `whole` returns all
+/// of them on one page.
+pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<SeriesList, Problem> {
+    let (snapshot, page) = (site.snapshot()?, query.page()?);
+    let text = |series: &SeriesHistory| {
+        let key = &series.key;
+        [&*key.name(), &key.operation, &key.machine, &key.metric, &key.tool, &series.id].join(" ")
+    };
+    let entry = |series: &SeriesHistory| {
+        let last = series.points.last()?;
+        Some(SeriesEntry {
+            id: series.id.clone(),
+            key: series.key.clone(),
+            runs: series.points.len(),
+            changes: series.environments.iter().map(|found| found.changes.len()).sum(),
+            last_run: last.run.clone(),
+            last_at: last.at.clone(),
+            last_value: last.value,
+        })
+    };
+    let matching = snapshot.document.series.iter().filter(|series| query.matches(&text(series)));
+    let all: Vec<SeriesEntry> = matching.filter_map(entry).collect();
+    let total = all.len();
+    let (pages, series) = paged(all, page, whole);
+    Ok(SeriesList { total, page, pages, series })
+}
+
+/// Returns the runs whose time, tool, source, labels or identity contain the words of the query, the newest first.
+pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunList, Problem> {
+    let (snapshot, page) = (site.snapshot()?, query.page()?);
+    let text = |run: &RunEntry| {
+        let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        [&*run.id, &run.at, &run.tool, &run.source, &labels.join(" ")].join(" ")
+    };
+    let entries = snapshot.runs.values().map(RunEntry::from);
+    let mut all: Vec<RunEntry> = entries.filter(|run| query.matches(&text(run))).collect();
+    all.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
+    let total = all.len();
+    let (pages, runs) = paged(all, page, whole);
+    Ok(RunList { total, page, pages, runs })
+}
+
+/// Returns a run with its values.
+pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
+    let snapshot = site.snapshot()?;
+    let run = snapshot.run(id)?;
+    let value = |series: &SeriesHistory| {
+        let place = series.points.iter().position(|point| point.run == id)?;
+        let (point, previous) = (&series.points[place], place.checked_sub(1).map(|before| &series.points[before]));
+        Some(RunValue {
+            id: series.id.clone(),
+            key: series.key.clone(),
+            value: point.value,
+            blocks: point.blocks,
+            previous: previous.map(|point| point.run.clone()),
+            previous_value: previous.map(|point| point.value),
+        })
+    };
+    let values = snapshot.document.series.iter().filter_map(value).collect();
+    Ok(RunValues { run: run.into(), exists: run.source.exists(), values })
+}
+
+/// Compares the runs that the parameters `a` and `b` name.
+pub(crate) fn comparison(site: &Site, query: &Query) -> Result<Comparison, Problem> {
+    let theta = query.rules()?.theta;
+    let index = site.index()?;
+    let run = |name: &str| {
+        let id = query.last(name);
+        let missing = || Problem::Invalid(format!("{name}: name a run"));
+        let unknown = || Problem::NotFound(format!("The history has no run {id}."));
+        if id.is_empty() { Err(missing()) } else { index.runs.get(id).ok_or_else(unknown) }
+    };
+    let (before, after) = (run("a")?, run("b")?);
+    let compared = index.compare(&before.id, &after.id, theta)?;
+    Ok(Comparison { before: before.into(), after: after.into(), compared })
+}
+
+/// A value in a matrix with its place.
+type Placed = BTreeMap<String, BTreeMap<(String, String), BTreeMap<String, MatrixValue>>>;
+
+/// Returns the last values of all cases on all targets, by kernel. A `kernel` that is not empty leaves the others out.
+pub(crate) fn matrix(site: &Site, kernel: &str) -> Result<Matrix, Problem> {
+    let snapshot = site.snapshot()?;
+    let mut placed = Placed::new();
+    for series in &snapshot.document.series {
+        let key = &series.key;
+        let case = if key.case.is_empty() { &key.operation } else { &key.case };
+        let cells = placed.entry(key.machine.clone()).or_default();
+        let cell = cells.entry((case.clone(), key.target.clone())).or_default();
+        for point in &series.points {
+            let found = kernel_of(&series.environments[point.environment].conditions);
+            if !kernel.is_empty() && kernel != found {
+                continue;
+            }
+            let value = MatrixValue {
+                kernel: found.to_owned(),
+                series: series.id.clone(),
+                run: point.run.clone(),
+                at: point.at.clone(),
+                value: point.value,
+                unit: key.unit.clone(),
+                metric: key.metric.clone(),
+            };
+            let held = cell.entry(found.to_owned()).or_insert_with(|| value.clone());
+            if held.at < value.at {
+                *held = value;
+            }
+        }
+    }
+    Ok(Matrix { machines: placed.into_iter().filter_map(|(machine, cells)| machine_matrix(machine, cells)).collect() })
+}
+
+fn kernel_of(conditions: &Conditions) -> &str {
+    conditions.get("kernel").map_or(NO_KERNEL, String::as_str)
+}
+
+/// Returns the matrix of a machine, or `None` if it has no value.
+fn machine_matrix(
+    machine: String,
+    mut cells: BTreeMap<(String, String), BTreeMap<String, MatrixValue>>,
+) -> Option<MachineMatrix> {
+    let mut newest: BTreeMap<&str, &str> = BTreeMap::new();
+    for value in cells.values().flat_map(BTreeMap::values) {
+        let at = newest.entry(&value.kernel).or_default();
+        *at = (*at).max(&value.at);
+    }
+    let mut kernels: Vec<(&str, &str)> = newest.into_iter().collect();
+    kernels.sort_by(|one, other| (other.1, other.0).cmp(&(one.1, one.0)));
+    let kernels: Vec<String> = kernels.into_iter().map(|(kernel, _)| kernel.to_owned()).collect();
+    cells.retain(|_, values| !values.is_empty());
+    let targets: BTreeSet<String> = cells.keys().map(|(_, target)| target.clone()).collect();
+    let cases: BTreeSet<String> = cells.keys().map(|(case, _)| case.clone()).collect();
+    let row = |case: String| {
+        let cell = |target: &String| {
+            let mut values = cells.get(&(case.clone(), target.clone())).cloned().unwrap_or_default();
+            kernels.iter().filter_map(|kernel| values.remove(kernel)).collect()
+        };
+        let cells = targets.iter().map(cell).collect();
+        MatrixRow { case, cells }
+    };
+    let rows: Vec<MatrixRow> = cases.into_iter().map(row).collect();
+    (!rows.is_empty()).then(|| MachineMatrix { machine, kernels, targets: targets.into_iter().collect(), rows })
+}
+
+/// Returns the differences between the conditions of two neighbouring points, in words; empty if there are none.
+pub(crate) fn environment_between(series: &SeriesHistory, place: usize) -> String {
+    let Some(before) = place.checked_sub(1) else { return String::new() };
+    let (before, after) = (&series.points[before], &series.points[place]);
+    if before.environment == after.environment {
+        return String::new();
+    }
+    let conditions = |environment: usize| &series.environments[environment].conditions;
+    let differences: Vec<Difference> =
+        fsb_history::series::differences(conditions(before.environment), conditions(after.environment));
+    // The first run of an environment has the change of the level with it.
+    let environment = &series.environments[after.environment];
+    let is_first = environment.levels.first().is_some_and(|level| level.first == place);
+    match environment.since.as_ref().filter(|_| is_first) {
+        Some(since) => environment_text(since),
+        None => format!("other environment: {}", differences_text(&differences)),
+    }
+}

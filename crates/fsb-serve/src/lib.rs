@@ -1,0 +1,34 @@
+//! The history of runs in a browser: pages and JSON over HTTP, or as files.
+//!
+//! ```text
+//! Store ─▶ Site (read again when it changes) ─▶ data ─▶ pages, /api ─▶ router ─▶ serve
+//!                                                                └──▶ write_files
+//! ```
+//!
+//! Nothing here changes the store or a run. Pages need no script, and their addresses hold their whole state. The caller
+//! provides the [`Reports`], because this crate cannot read a run.
+#![forbid(unsafe_code)]
+
+mod answer;
+mod data;
+#[cfg(feature = "schema")]
+mod description;
+mod files;
+mod links;
+mod pages;
+mod problem;
+mod query;
+mod router;
+mod server;
+mod site;
+
+#[cfg(feature = "schema")]
+pub use description::openapi;
+pub use files::{WriteError, write_files};
+pub use problem::Problem;
+pub use router::{Hosts, router};
+pub use server::{Limits, serve};
+pub use site::{Reports, Site};
+
+#[cfg(test)]
+mod tests;

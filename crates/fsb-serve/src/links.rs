@@ -1,0 +1,72 @@
+//! Addresses of pages. All of them are relative, so that pages work below any path, and as files.
+
+/// The addresses as one page writes them.
+#[derive(Debug, Clone)]
+pub(crate) struct Links {
+    /// The way up from the page to the root: `./`, `../`.
+    root: String,
+    /// Whether the page is a file: it has a name with an extension, and no form.
+    pub(crate) is_file: bool,
+}
+
+impl Links {
+    /// Returns the addresses for a page that is `depth` directories below the root.
+    pub(crate) fn new(depth: usize, is_file: bool) -> Links {
+        let root = if depth == 0 { "./".to_owned() } else { "../".repeat(depth) };
+        Links { root, is_file }
+    }
+
+    fn page(&self, path: &str) -> String {
+        format!("{}{path}{}", self.root, if self.is_file { ".html" } else { "" })
+    }
+
+    pub(crate) fn home(&self) -> String {
+        if self.is_file { self.page("index") } else { self.root.clone() }
+    }
+
+    pub(crate) fn style(&self) -> String {
+        format!("{}style.css", self.root)
+    }
+
+    pub(crate) fn all_series(&self) -> String {
+        self.page("series")
+    }
+
+    pub(crate) fn series(&self, id: &str) -> String {
+        self.page(&format!("series/{id}"))
+    }
+
+    pub(crate) fn all_runs(&self) -> String {
+        self.page("runs")
+    }
+
+    pub(crate) fn run(&self, id: &str) -> String {
+        self.page(&format!("run/{id}"))
+    }
+
+    pub(crate) fn report(&self, id: &str) -> String {
+        self.page(&format!("run/{id}/report"))
+    }
+
+    pub(crate) fn matrix(&self) -> String {
+        self.page("matrix")
+    }
+
+    /// Returns the choice of runs to compare, which needs a server.
+    pub(crate) fn compare_form(&self) -> String {
+        format!("{}compare", self.root)
+    }
+
+    pub(crate) fn compare_report(&self, before: &str, after: &str) -> String {
+        format!("{}compare/report?a={before}&b={after}", self.root)
+    }
+
+    /// Returns the JSON of a page: `api/series/ID`.
+    pub(crate) fn api(&self, path: &str) -> String {
+        format!("{}api/{path}{}", self.root, if self.is_file { ".json" } else { "" })
+    }
+
+    pub(crate) fn description(&self) -> String {
+        format!("{}api/openapi.json", self.root)
+    }
+}

@@ -1,0 +1,47 @@
+//! Requests that have no answer.
+
+use std::fmt;
+
+use axum::http::StatusCode;
+use fsb_history::HistoryError;
+
+/// The reason why a request has no answer.
+#[derive(Debug)]
+pub enum Problem {
+    /// The address names nothing, or something that does not exist any more.
+    NotFound(String),
+    /// A parameter of the address has no meaning.
+    Invalid(String),
+    /// The store cannot be read.
+    Store(HistoryError),
+    /// A part of this program failed.
+    Failed(String),
+}
+
+impl Problem {
+    /// Returns the status of the response.
+    pub(crate) fn status(&self) -> StatusCode {
+        match self {
+            Problem::NotFound(_) => StatusCode::NOT_FOUND,
+            Problem::Invalid(_) => StatusCode::BAD_REQUEST,
+            Problem::Store(_) | Problem::Failed(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::NotFound(text) | Problem::Invalid(text) | Problem::Failed(text) => f.write_str(text),
+            Problem::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl From<HistoryError> for Problem {
+    fn from(error: HistoryError) -> Problem {
+        Problem::Store(error)
+    }
+}
