@@ -22,8 +22,9 @@ const ARGUMENTS: &[&str] = &["-F", "-q", "-E", "nodiscard,lazy_itable_init=0,laz
 /// Smaller images leave no room for files beside the tables.
 const MINIMUM_SIZE: u64 = 8 << 20;
 
-/// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
-const CHECKSUMS: &[&str] = &["crc32c_generic", "crc32c_intel"];
+/// The checksum that the driver requests from the kernel's cryptography, including the fast implementation, and the
+/// format of the quotas.
+const HELPERS: &[&str] = &["crc32c_generic", "crc32c_intel", "quota_v2"];
 
 /// From Linux' fs/ext4/ext4.h and the release notes of e2fsprogs: both are defaults since its version 1.47.0.
 /// Kernels before 5.15 would mount a file system with an orphan file but not use it.
@@ -469,7 +470,7 @@ pub(super) static EXT3: Ext = Ext {
     name: "ext3",
     about: "ext2 with a journal: data=journal, ordered or writeback.",
     tools: &tools("mkfs.ext3"),
-    helpers: CHECKSUMS,
+    helpers: HELPERS,
     journal: true,
     older: true,
     choices: EXT3_CHOICES,
@@ -502,7 +503,7 @@ pub(super) static EXT4: Ext = Ext {
     name: "ext4",
     about: "The fourth extended file system: extents, delayed allocation, checksums.",
     tools: &tools("mkfs.ext4"),
-    helpers: CHECKSUMS,
+    helpers: HELPERS,
     journal: true,
     older: false,
     choices: EXT4_CHOICES,

@@ -7,6 +7,7 @@ mod asked_root;
 mod attacks;
 mod bad_input;
 mod browser;
+mod cache_warm_up;
 mod choose;
 mod command;
 #[path = "../common/mod.rs"]

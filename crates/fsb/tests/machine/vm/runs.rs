@@ -133,6 +133,35 @@ fn guests_freeze_the_file_systems_that_support_it_and_check_all() {
     }
 }
 
+/// The kernel of this machine may lack quotas, which that of the guest has.
+#[test]
+fn guests_count_space_by_project() {
+    let kernel = needs!(kernel());
+    needs!(program "mkfs.ext4", "mkfs.xfs");
+    let scratch = scratch();
+    let plan = PLAN.split("[[workload]]").next().unwrap();
+    std::fs::write(scratch.path().join("quota.toml"), format!("{plan}[[workload]]\nname = 'create'\nfiles = 50\n"))
+        .unwrap();
+    let ext4 = r#"ext4,mkfs="-O quota,project",prjquota"#;
+    // ext4 without the feature has no place for the counters.
+    let without = "plain=ext4,prjquota";
+    let arguments = ["run", "quota.toml", ext4, "xfs,prjquota", without, "--size", "1G", "--kernel", &kernel];
+    let mut command = command(scratch.path(), &[&arguments[..], &["--out", "run", "-q"]].concat());
+    let output = command.env("XDG_CACHE_HOME", cache()).output().unwrap();
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), counting(&run));
+    for target in [ext4, "xfs,prjquota"] {
+        let found = &record["targets"][target];
+        // The options are those that the kernel lists for the mount.
+        let options = found["mount_options"].as_array().unwrap_or_else(|| panic!("{record:#}"));
+        assert!(options.iter().any(|option| option == "prjquota"), "{found:#}");
+        let measured = made.iter().filter(|trial| trial["target"] == target && trial["outcome"] == "ok").count();
+        assert_eq!(measured, 2, "warm-up and one block: {made:#?}");
+    }
+    let refused = record["targets"]["plain"]["failed"].as_str().unwrap_or_else(|| panic!("{record:#}"));
+    assert!(!refused.is_empty() && output.status.code() != Some(0), "{refused}");
+}
+
 /// Creates a build tree of the fetched kernel: nothing installed, no index of modules.
 fn build_tree(kernel: &str) -> tempfile::TempDir {
     let fetched = cache().join("fsb/kernels").join(kernel);
