@@ -162,6 +162,18 @@ impl<'s> IoLoop<'s> {
         self.session.flush(slot, file, what)
     }
 
+    /// Syncs the file of an item, which stays open.
+    pub(crate) fn flush_file_of(&mut self, item: u64, what: Flush) -> Result<(), EngineError> {
+        let (file, _) = self.session.locate(item);
+        let slot = self.seek(file)?;
+        self.flush(slot, file, what)
+    }
+
+    /// Returns the bytes of a record.
+    pub(crate) fn record_size(&self) -> u64 {
+        self.session.io_options.record_size
+    }
+
     /// Syncs everything that was written: by fsync of the one file, or by syncfs of a set.
     pub(crate) fn flush_all(&mut self) -> Result<(), EngineError> {
         match self.session.held[..] {

@@ -98,7 +98,8 @@ fn process_main<C: ThreadJob>(
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let until = context.until_seconds.filter(|_| profile.divisible);
     let clock = Clock::new(context.clock, rank, circumstances);
-    let mut recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+    let recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+    let mut recorder = recorder.with_ramp(context.ramp_seconds.filter(|_| profile.divisible));
     let mut state = job.init(rank)?;
     send(output, &ProcessMessage::Ready);
     if !shared.start.wait(None) {

@@ -81,6 +81,9 @@ pub struct Task {
     pub repetition: u32,
     /// Stop after the operation at which this number of seconds has passed. Only divisible jobs heed it.
     pub until_seconds: Option<f64>,
+    /// Discard the records of this number of seconds, after which the clock starts again. Only divisible jobs heed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ramp_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts (cold without a remount).
     pub evict: bool,
     /// Use this backend instead of the workload's.
@@ -112,6 +115,7 @@ impl Task {
             operations,
             repetition: 0,
             until_seconds: None,
+            ramp_seconds: None,
             evict: false,
             backend: None,
             clock: ClockSpec::Monotonic,
@@ -258,6 +262,8 @@ pub struct Context {
     pub repetition: u32,
     /// Stop after the operation at which this number of seconds has passed.
     pub until_seconds: Option<f64>,
+    /// Discard the records of this number of seconds.
+    pub ramp_seconds: Option<f64>,
     /// Drop the files' data from the page cache before the clock starts.
     pub evict: bool,
     pub clock: ClockSpec,
@@ -282,6 +288,7 @@ impl Context {
             operations: task.operations,
             repetition: task.repetition,
             until_seconds: task.until_seconds,
+            ramp_seconds: task.ramp_seconds,
             evict: task.evict,
             clock: task.clock,
             unit: None,

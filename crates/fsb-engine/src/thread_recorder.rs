@@ -32,6 +32,10 @@ pub(crate) struct ThreadRecorder<'t> {
     /// Nanoseconds after the start at which to stop.
     limit: u64,
     deadline: u64,
+    /// Nanoseconds after the first start whose records are discarded.
+    ramp: u64,
+    /// CPU seconds of this thread when the ramp began.
+    before_ramp: [f64; 2],
     /// CPU seconds, in user mode and in the kernel, of work while the clock was stopped.
     untimed: [f64; 2],
     failed: &'t AtomicBool,
@@ -76,10 +80,17 @@ impl<'t> ThreadRecorder<'t> {
             bytes: 0,
             limit,
             deadline: 0,
+            ramp: 0,
+            before_ramp: [0.0; 2],
             untimed: [0.0; 2],
             failed,
             progress,
         }
+    }
+
+    /// Returns the recorder with a ramp: the records of its first `seconds` are discarded, and then the clock starts again.
+    pub(crate) fn with_ramp(self, seconds: Option<f64>) -> ThreadRecorder<'t> {
+        ThreadRecorder { ramp: seconds.map_or(0, |seconds| (seconds.max(0.0) * 1e9) as u64), ..self }
     }
 
     /// Starts the clock, or restarts it after work that belongs to no operation.
@@ -91,7 +102,10 @@ impl<'t> ThreadRecorder<'t> {
         }
         if self.started.is_none() {
             self.started = Some(self.last);
-            self.deadline = self.last.saturating_add(self.limit);
+            self.deadline = self.last.saturating_add(if self.ramp > 0 { self.ramp } else { self.limit });
+            if self.ramp > 0 {
+                self.before_ramp = usage_of_thread();
+            }
         }
     }
 
@@ -154,13 +168,42 @@ impl<'t> ThreadRecorder<'t> {
         if let Some(progress) = self.progress {
             progress.store(self.bytes, Ordering::Relaxed);
         }
+        if self.last >= self.deadline && self.ramp > 0 {
+            self.end_ramp();
+        }
         !self.over()
+    }
+
+    /// Discards the records of the ramp, and starts the clock again.
+    #[cold]
+    fn end_ramp(&mut self) {
+        self.ramp = 0;
+        for ((sum, after), before) in self.untimed.iter_mut().zip(usage_of_thread()).zip(self.before_ramp) {
+            *sum += after - before;
+        }
+        self.forget();
+        self.start();
+    }
+
+    /// Waits for a think time, at most until the time is up. It belongs to no operation but to the sample. Returns
+    /// whether to continue.
+    pub(crate) fn think(&mut self, ns: u64) -> bool {
+        self.resume_at(self.last.saturating_add(ns).min(self.deadline));
+        !self.over()
+    }
+
+    /// Waits until the clock shows this time and reads it: the next operation begins then. If the time has passed, the
+    /// operation begins at once. Returns its start.
+    pub(crate) fn resume_at(&mut self, ns: u64) -> u64 {
+        self.wait_until(ns);
+        self.last = self.clock.now().max(self.last);
+        self.last
     }
 
     /// Whether the time is up, or another thread has failed.
     #[inline]
     pub(crate) fn over(&self) -> bool {
-        self.last >= self.deadline || self.failed()
+        (self.last >= self.deadline && self.ramp == 0) || self.failed()
     }
 
     /// Returns whether the time is up, by a new reading of the clock. For threads that wait and read it no other way.
@@ -438,6 +481,32 @@ mod tests {
         recorder.start();
         failed.store(true, Ordering::Relaxed);
         assert!(!recorder.lap(OperationKind::Read, 4096));
+    }
+
+    #[test]
+    fn the_records_of_the_ramp_are_discarded_and_the_time_begins_after_it() {
+        let failed = AtomicBool::new(false);
+        let mut recorder = recorder(&failed, Some(1e-4)).with_ramp(Some(2e-4));
+        recorder.start();
+        let begun = recorder.last();
+        while recorder.lap(OperationKind::Read, 4096) {}
+        let total = recorder.last() - begun;
+        let Recording { span, histogram, .. } = recorder.finish();
+        assert!(total >= 300_000, "{total}");
+        assert!((100_000..150_000).contains(&(span.stop_ns - span.start_ns)), "{span:?}");
+        assert_eq!((histogram.len(), span.bytes), (span.operations, span.operations * 4096));
+    }
+
+    #[test]
+    fn a_think_time_belongs_to_the_sample_but_to_no_operation() {
+        let failed = AtomicBool::new(false);
+        let mut recorder = recorder(&failed, Some(0.01));
+        recorder.start();
+        assert!(recorder.lap(OperationKind::Read, 4096) && recorder.think(1_000_000));
+        assert!(recorder.lap(OperationKind::Read, 4096) && !recorder.think(u64::MAX));
+        let Recording { span, histogram, .. } = recorder.finish();
+        assert_eq!((span.operations, span.timed_ns), (2, 10_000_000));
+        assert!(histogram.max() < 500_000, "{}", histogram.max());
     }
 
     #[test]

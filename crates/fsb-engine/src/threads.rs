@@ -23,7 +23,7 @@ use crate::thread_recorder::{self, Recording, ThreadRecorder};
 use crate::{EngineError, latency};
 
 /// The name, among operations, of the syncs at the end of a sample.
-const SYNC: &str = "sync-at-end";
+pub(crate) const SYNC: &str = "sync-at-end";
 
 /// The work of a job's threads.
 pub(crate) trait ThreadJob: Sync {
@@ -194,6 +194,7 @@ pub(crate) fn run<C: ThreadJob>(
 ) -> Result<WorkerOutcome<C::Report>, EngineError> {
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
+    let ramp = context.ramp_seconds.filter(|_| profile.divisible);
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let shared = ThreadSync::new(profile.threads);
     let (results, before) = thread::scope(|scope| {
@@ -205,7 +206,8 @@ pub(crate) fn run<C: ThreadJob>(
                 if !helped {
                     own_descriptor_table();
                 }
-                thread_main(job, shared, ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank)))
+                let recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
+                thread_main(job, shared, recorder.with_ramp(ramp))
             };
             match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
                 Ok(thread) => threads.push(thread),

@@ -51,6 +51,10 @@ pub struct FioJob {
     pub operations: Option<u64>,
     /// Seconds after which the job ends, if it has not ended before.
     pub seconds: Option<f64>,
+    /// Seconds at the start that are not part of the results.
+    pub ramp_seconds: Option<f64>,
+    /// Seconds after the start of its group at which the job starts.
+    pub start_delay: f64,
     /// The seed; `None` if each run has another one.
     pub seed: Option<u64>,
     /// Whether the data of the files is dropped from the page cache before the clock starts.
@@ -67,17 +71,40 @@ pub struct FioJob {
 pub enum Direction {
     Read,
     Write,
+    /// Both, each with a result of its own.
+    Both,
     /// Both, in one result (`unified_rw_reporting=1`).
     Mixed,
 }
 
 impl Direction {
-    /// Returns the key of the direction in fio's JSON.
+    /// Returns the results of the direction.
+    pub fn results(self) -> &'static [ResultDirection] {
+        match self {
+            Direction::Read => &[ResultDirection::Read],
+            Direction::Write => &[ResultDirection::Write],
+            Direction::Both => &[ResultDirection::Read, ResultDirection::Write],
+            Direction::Mixed => &[ResultDirection::Mixed],
+        }
+    }
+}
+
+/// The direction of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResultDirection {
+    Read,
+    Write,
+    /// Reads and writes together.
+    Mixed,
+}
+
+impl ResultDirection {
+    /// Returns the key of the direction in fio's JSON, and the operation of a mix in the engine's measurements.
     pub fn name(self) -> &'static str {
         match self {
-            Direction::Read => "read",
-            Direction::Write => "write",
-            Direction::Mixed => "mixed",
+            ResultDirection::Read => "read",
+            ResultDirection::Write => "write",
+            ResultDirection::Mixed => "mixed",
         }
     }
 }
@@ -121,22 +148,31 @@ const OF_WORK: &[&str] = &[
     "file_service_type",
     "filesize",
     "fixedbufs",
+    "fsync",
     "invalidate",
     "io_size",
     "iodepth",
     "ioengine",
     "loops",
+    "norandommap",
     "nrfiles",
     "number_ios",
     "overwrite",
     "pre_read",
+    "ramp_time",
     "random_distribution",
+    "rate",
+    "rate_iops",
+    "rate_process",
     "registerfiles",
     "runtime",
     "rwmixread",
     "rwmixwrite",
     "size",
+    "startdelay",
     "sync",
+    "thinktime",
+    "thinktime_blocks",
     "time_based",
 ];
 
@@ -160,13 +196,12 @@ const INERT: &[(&str, &str)] = &[
 /// Options that are refused with more advice than their name.
 const REFUSED: &[(&str, &str)] = &[
     ("verify", "use fsb run with verify = true, which compares the data that is read"),
-    ("rate", "use fsb run with the parameter rate of a workload"),
-    ("rate_iops", "use fsb run with the parameter rate of a workload, which measures latency from the due time"),
-    ("thinktime", "use a flow: docs/flow.md"),
-    ("fsync", "the engine calls fdatasync after each write: use fdatasync=1"),
+    ("rate_min", "fsb ends no job because it is slow"),
+    ("rate_iops_min", "fsb ends no job because it is slow"),
+    ("thinktime_spin", "the engine sleeps during a think time: leave it out"),
+    ("thinktime_iotime", "the engine counts operations before a think time: use thinktime_blocks"),
+    ("percentage_random", "the records of a job are in order or at random: use rw=read or rw=randread"),
     ("fsync_on_close", "the engine closes files after the clock has stopped: use end_fsync=1"),
-    ("norandommap", "the engine visits each record once: leave it out, or give a random_distribution"),
-    ("ramp_time", "leave it out, or use fsb run, which finds the warm-up itself"),
     ("bsrange", "the engine has one size of records: use bs"),
     ("bssplit", "the engine has one size of records: use bs"),
     ("new_group", "use stonewall, which begins a group too"),
@@ -414,6 +449,8 @@ impl Reader {
         let processes = self.number("numjobs", MOST_PROCESSES).map_or(1, |(_, number)| number as u32);
         let (_, group_reporting) = self.is_set("group_reporting", false);
         let (_, waits) = self.is_set("stonewall", false);
+        let delay = self.value("startdelay", "one time such as 5 or 500ms", |value| time(value, 1.0));
+        let start_delay = delay.map_or(0.0, |(_, delay)| delay);
         let directory = self.directory();
         self.filename(processes);
         let access = self.access(line);
@@ -450,6 +487,8 @@ impl Reader {
             record_size: work.record_size,
             operations: work.operations,
             seconds: work.seconds,
+            ramp_seconds: work.ramp_seconds,
+            start_delay,
             seed,
             evict: work.evict,
             latency: work.latency,
@@ -485,20 +524,19 @@ impl Reader {
                 "write" => access(Direction::Write, false),
                 "randread" => access(Direction::Read, true),
                 "randwrite" => access(Direction::Write, true),
-                "randrw" => access(Direction::Mixed, true),
+                "randrw" => access(Direction::Both, true),
                 _ => None,
             }
         });
         // fio reads if it is not given. A problem was reported if it was given.
         let usual = || (given == line).then_some(Access { direction: Direction::Read, random: false });
-        let access = found.map(|(_, access)| access).or_else(usual)?;
-        let (unified, is_unified) = self.is_set("unified_rw_reporting", false);
+        let mut access = found.map(|(_, access)| access).or_else(usual)?;
+        let (line, is_unified) = self.is_set("unified_rw_reporting", false);
         match access.direction {
-            Direction::Mixed if !is_unified => {
-                self.refuse(given, "rw: the engine has one result for both directions: add unified_rw_reporting=1");
-            }
-            Direction::Read | Direction::Write if is_unified => {
-                self.refuse(unified, "unified_rw_reporting: the job has one direction: leave it out");
+            Direction::Both if is_unified => access.direction = Direction::Mixed,
+            Direction::Both => {}
+            _ if is_unified => {
+                self.refuse(line, "unified_rw_reporting: the job has one direction: leave it out");
             }
             _ => {}
         }
@@ -544,7 +582,7 @@ impl Reader {
             (name, _) => {
                 let advice = match name {
                     "sync" => "it seeks before each call: use psync",
-                    "libaio" => "use io_uring",
+                    "libaio" => "use io_uring: fsb does not call io_submit, which waits in buffered jobs",
                     "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync or io_uring",
                     _ => "use psync, io_uring, mmap or posixaio",
                 };
@@ -612,8 +650,10 @@ impl Reader {
         let (cache, cached) = self.cache(direct, is_new);
         let pass = files * (file_size / record);
         let (amount_line, operations, seconds) = self.amount(line, record, pass)?;
-        let durability = self.durability(access);
+        let ramp_seconds = self.ramp(operations, backend);
+        let (durability, syncs) = self.syncs(access, backend, depth, files);
         let distribution = self.distribution(access);
+        let pace = self.pace(access, record, depth);
         if operations.is_none_or(|operations| operations > pass) {
             let advice = match () {
                 () if is_new => "is done in one pass into new files: add overwrite=1",
@@ -644,9 +684,18 @@ impl Reader {
         }
         if let Some((line, distribution)) = distribution {
             if cache == "cold" {
-                self.refuse(line, "random_distribution: records are visited again: add invalidate=0 or direct=1");
+                self.refuse(
+                    line,
+                    "random_distribution, norandommap: records are visited again: add invalidate=0 or direct=1",
+                );
             }
             set("random_distribution", distribution.into());
+        }
+        if let Some((call, every)) = syncs {
+            set(call, every.into());
+        }
+        for (name, value) in pace {
+            set(name, value);
         }
         let mix = self.mix();
         let name = match (access.direction, access.random) {
@@ -657,8 +706,11 @@ impl Reader {
                 set("overwrite", overwrite.into());
                 "write"
             }
-            (Direction::Mixed, _) => {
+            (Direction::Mixed | Direction::Both, _) => {
                 set("mix", format!("{mix}%").into());
+                if access.direction == Direction::Both {
+                    set("by_direction", true.into());
+                }
                 "random-mix"
             }
         };
@@ -671,7 +723,15 @@ impl Reader {
             self.note(line, "fdatasync: the engine times a write with its sync, so latencies are left out");
         }
         let evict = cache == "cold" && !cached;
-        Some(Work { spec: WorkloadSpec::new(name, params), record_size: record, operations, seconds, evict, latency })
+        Some(Work {
+            spec: WorkloadSpec::new(name, params),
+            record_size: record,
+            operations,
+            seconds,
+            ramp_seconds,
+            evict,
+            latency,
+        })
     }
 
     fn depth(&mut self, backend: Backend) -> u64 {
@@ -748,29 +808,113 @@ impl Reader {
         Some((line, Some(operations), seconds.map(|(_, seconds)| seconds)))
     }
 
-    fn durability(&mut self, access: Access) -> &'static str {
-        let each = self.value("fdatasync", "0 or 1", |value| match value {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        });
-        let each = each.filter(|(_, each)| *each);
+    /// Returns the durability of the engine, and the call that follows a number of writes.
+    fn syncs(
+        &mut self,
+        access: Access,
+        backend: Backend,
+        depth: u64,
+        files: u64,
+    ) -> (&'static str, Option<(&'static str, u64)>) {
+        let number = |value: &str| value.parse::<u64>().ok().filter(|number| *number <= 1 << 32);
+        let mut given = Vec::new();
+        for call in ["fsync", "fdatasync"] {
+            let found = self.value(call, "a number of writes", number).filter(|(_, every)| *every > 0);
+            given.extend(found.map(|(line, every)| (line, call, every)));
+        }
         let end = self.flag("end_fsync").filter(|(_, end)| *end);
-        match (each, end) {
+        match given[..] {
             // As in fio, a job that only reads syncs nothing.
             _ if access.direction == Direction::Read => {}
-            (Some((line, _)), Some(_)) => self.refuse(line, "fdatasync: leave out end_fsync, or fdatasync"),
-            (Some(_), _) => return "each",
-            (_, Some(_)) => return "end",
-            (None, None) => {}
+            [(line, ..), _] => self.refuse(line, "fsync: leave out fdatasync, or fsync"),
+            [(line, call, _)] if end.is_some() => {
+                self.refuse(line, format!("{call}: leave out end_fsync, or {call}"));
+            }
+            // As in fio, a mapping has one way to sync.
+            [(_, _, every)] if backend.name == "mmap" && files == 1 => return ("none", Some(("fdatasync", every))),
+            [(_, call, every)] if depth == 1 && files == 1 => return ("none", Some((call, every))),
+            [(_, "fdatasync", 1)] => return ("each", None),
+            [(line, call, _)] => {
+                let message = format!(
+                    "{call}: with several files or requests the engine syncs after each write only: \
+                                       use fdatasync=1, or one file and iodepth=1"
+                );
+                self.refuse(line, message);
+            }
+            _ if end.is_some() => return ("end", None),
+            _ => {}
         }
-        "none"
+        ("none", None)
+    }
+
+    /// Returns the seconds whose records fio discards.
+    fn ramp(&mut self, operations: Option<u64>, backend: Backend) -> Option<f64> {
+        let (line, ramp) = self.value("ramp_time", "a time such as 30 or 500ms", |value| time(value, 1.0))?;
+        if ramp == 0.0 {
+            return None;
+        }
+        if operations.is_some() {
+            self.refuse(line, "ramp_time: the work of the job would end during it or after it: add time_based");
+        }
+        if backend.name == "posix-aio" {
+            self.refuse(
+                line,
+                "ramp_time: the C library's threads use CPU time that fsb cannot leave out: use io_uring",
+            );
+        }
+        Some(ramp)
+    }
+
+    /// Returns the parameters of the rate and of the think time.
+    fn pace(&mut self, access: Access, record: u64, depth: u64) -> Vec<(&'static str, serde_json::Value)> {
+        let mut params = Vec::new();
+        self.value("rate_process", "linear", |value| (value == "linear").then_some(()));
+        let bytes = self.size("rate");
+        let operations = self.number("rate_iops", 10_000_000);
+        let thought = self.value("thinktime", "a time in microseconds such as 500, or 5ms", |value| time(value, 1e-6));
+        let every = self.number("thinktime_blocks", 1 << 32);
+        let rate = match (bytes, operations) {
+            (Some((line, _)), Some(_)) => {
+                self.refuse(line, "rate: leave out rate_iops, or rate");
+                None
+            }
+            (Some((line, bytes)), None) if !bytes.is_multiple_of(record) => {
+                let message = format!("rate: {bytes} bytes are not whole records of {record} bytes: use rate_iops");
+                self.refuse(line, message);
+                None
+            }
+            (Some((line, bytes)), None) => Some((line, bytes / record)),
+            (None, operations) => operations,
+        };
+        if let Some((line, rate)) = rate {
+            if access.direction == Direction::Both || access.direction == Direction::Mixed {
+                self.refuse(line, "rate: fio keeps a rate for each direction, the engine one for both: leave it out");
+            }
+            if depth > 1 {
+                self.refuse(line, "rate: the engine keeps a rate with one request in flight: use iodepth=1");
+            }
+            // fio measures the latency from the call, and catches up after a stall.
+            params.extend([("rate", rate.into()), ("latency_from", "call".into())]);
+        }
+        if let Some((line, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
+            if depth > 1 {
+                self.refuse(line, "thinktime: the engine thinks with no request in flight: use iodepth=1");
+            }
+            params.push(("think_time", format!("{}us", (pause * 1e6).round()).into()));
+            if let Some((_, every)) = every {
+                params.push(("think_every", every.into()));
+            }
+        }
+        params
     }
 
     fn distribution(&mut self, access: Access) -> Option<(usize, String)> {
+        let (map_line, without_map) = self.is_set("norandommap", false);
+        // Records are drawn again although others were not visited yet: half of them get half of the draws.
+        let unmapped = (without_map && access.random).then(|| (map_line, "pareto:0.5".to_owned()));
         // The exponent 1 does not exist in fio.
         let expected = "random, zipf:THETA (not 1) or pareto:H";
-        let (line, distribution) = self.value("random_distribution", expected, |value| {
+        let given = self.value("random_distribution", expected, |value| {
             let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
             let known = match value.split_once(':') {
                 None => value == "random",
@@ -779,10 +923,8 @@ impl Reader {
                 Some(_) => false,
             };
             known.then(|| value.to_owned())
-        })?;
-        if distribution == "random" {
-            return None;
-        }
+        });
+        let Some((line, distribution)) = given.filter(|(_, given)| given != "random") else { return unmapped };
         if !access.random {
             self.refuse(line, "random_distribution: the job is sequential: leave it out");
         }
@@ -835,6 +977,7 @@ struct Work {
     record_size: u64,
     operations: Option<u64>,
     seconds: Option<f64>,
+    ramp_seconds: Option<f64>,
     evict: bool,
     latency: LatencyKind,
 }
@@ -860,9 +1003,15 @@ const LONGEST: f64 = 30.0 * 86400.0;
 
 /// Parses a time as fio does: in seconds without a unit. Returns `None` for zero.
 fn seconds(text: &str) -> Option<f64> {
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    let unit = match unit {
-        "" | "s" => 1.0,
+    time(text, 1.0).filter(|seconds| *seconds > 0.0)
+}
+
+/// Parses a time as fio does. `unit` is the seconds of a number without a unit.
+fn time(text: &str, unit: f64) -> Option<f64> {
+    let (number, name) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match name {
+        "" => unit,
+        "s" => 1.0,
         "us" => 1e-6,
         "ms" => 1e-3,
         "m" => 60.0,
@@ -870,7 +1019,7 @@ fn seconds(text: &str) -> Option<f64> {
         "d" => 86400.0,
         _ => return None,
     };
-    Some(number.parse::<u64>().ok()? as f64 * unit).filter(|seconds| *seconds > 0.0 && *seconds <= LONGEST)
+    Some(number.parse::<u64>().ok()? as f64 * unit).filter(|seconds| *seconds <= LONGEST)
 }
 
 #[cfg(test)]
@@ -928,17 +1077,63 @@ mod tests {
         assert!(found[2].starts_with("7: rw: 'trim' is not supported: give read, write"), "{found:?}");
         assert!(problem("ioengine=libaio").contains("3: ioengine: libaio is not supported: use io_uring"));
         assert!(problem("filename=/dev/sda").contains("no existing file or device"));
-        assert!(problem("fsync=1\nrw=write").contains("use fdatasync=1"));
         assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
         assert!(problem("create_on_open=1").contains("files that hold data"));
         assert!(problem("nrfiles=2").contains("add file_service_type=sequential"));
         assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
         assert!(problem("rw=randwrite").contains("add overwrite=1"));
-        assert!(problem("rw=randrw").contains("add unified_rw_reporting=1"));
+        assert!(problem("rw=rw").contains("'rw' is not supported"));
+        assert!(problem("percentage_random=50").contains("in order or at random"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
         assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
         assert!(problems("include x.fio\n")[0].starts_with("1: include: "));
+    }
+
+    #[test]
+    fn syncs_rates_and_think_times_become_parameters_of_the_workload() {
+        let param = |options: &str, name: &str| job(options).workload.params.get(name).cloned();
+        assert_eq!(param("rw=write\nfsync=16", "fsync"), Some(json!(16)));
+        assert_eq!(param("rw=write\nfdatasync=1", "fdatasync"), Some(json!(1)));
+        assert_eq!(job("rw=write\nfdatasync=1").latency, LatencyKind::Completion);
+        assert_eq!(param("rw=write\nfsync=4\nioengine=mmap\noverwrite=1", "fdatasync"), Some(json!(4)));
+        assert_eq!([param("rw=read\nfsync=16", "fsync"), param("rw=write\nfsync=0", "fsync")], [None, None]);
+        assert_eq!(param("rate_iops=500", "rate"), Some(json!(500)));
+        assert_eq!(param("rate=1m\nbs=16k", "rate"), Some(json!(64)));
+        assert_eq!(param("rate_iops=500", "latency_from"), Some(json!("call")));
+        assert_eq!(param("thinktime=500", "think_time"), Some(json!("500us")));
+        assert_eq!(param("thinktime=2ms\nthinktime_blocks=8", "think_every"), Some(json!(8)));
+        assert_eq!(param("rw=randread\nnorandommap\ninvalidate=0", "random_distribution"), Some(json!("pareto:0.5")));
+        assert_eq!(param("rw=read\nnorandommap", "random_distribution"), None);
+        let timed = job("rw=read\ninvalidate=0\ntime_based\nruntime=3\nramp_time=500ms\nstartdelay=2");
+        assert_eq!((timed.ramp_seconds, timed.start_delay), (Some(0.5), 2.0));
+        assert_eq!(job("rw=randrw").direction, Direction::Both);
+        assert_eq!(param("rw=randrw", "by_direction"), Some(json!(true)));
+        assert_eq!(job("rw=randrw\nunified_rw_reporting=1").direction, Direction::Mixed);
+    }
+
+    #[test]
+    fn syncs_rates_and_think_times_that_the_engine_does_otherwise_are_refused() {
+        for (options, expected) in [
+            ("rw=write\nfsync=1\nfdatasync=1", "leave out fdatasync"),
+            ("rw=write\nfsync=1\nend_fsync=1", "leave out end_fsync"),
+            ("rw=write\nfsync=4\nioengine=io_uring\niodepth=4", "one file and iodepth=1"),
+            ("rw=write\nfsync=4\nnrfiles=2\nfile_service_type=sequential", "one file and iodepth=1"),
+            ("rate=5000", "5000 bytes are not whole records of 4096 bytes"),
+            ("rate=4096\nrate_iops=1", "leave out rate_iops"),
+            ("rate=1m,2m", "give one size"),
+            ("rate_iops=9\nioengine=io_uring\niodepth=2", "use iodepth=1"),
+            ("rate_iops=9\nrw=randrw", "a rate for each direction"),
+            ("rate_process=poisson", "give linear"),
+            ("rate_iops_min=5", "because it is slow"),
+            ("thinktime=5\nioengine=io_uring\niodepth=2", "use iodepth=1"),
+            ("thinktime=5\nthinktime_spin=5", "the engine sleeps"),
+            ("rw=randread\nnorandommap", "add invalidate=0"),
+            ("ramp_time=5", "add time_based"),
+            ("startdelay=5-10", "give one time"),
+        ] {
+            assert!(problem(options).contains(expected), "{options}: {}", problem(options));
+        }
     }
 
     #[test]

@@ -3,11 +3,10 @@
 //! Fields that fsb does not measure are absent.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde::{Serialize, Serializer};
 
-use super::job::{Direction, LatencyKind};
+use super::job::{LatencyKind, ResultDirection};
 
 /// The result of a process, or of all processes of a group that shares one.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,9 +17,10 @@ pub struct JobResult {
     /// The number of processes in it.
     pub processes: u32,
     pub options: BTreeMap<String, String>,
-    pub direction: Direction,
-    pub operations: u64,
-    pub bytes: u64,
+    /// One for each direction, or one for both.
+    pub directions: Vec<DirectionResult>,
+    /// The times of syncs between operations; absent if there were none.
+    pub syncs: Option<Times>,
     /// Seconds from the first start to the last stop.
     pub seconds: f64,
     /// CPU seconds in user mode.
@@ -28,6 +28,14 @@ pub struct JobResult {
     /// CPU seconds in the kernel.
     pub system: f64,
     pub latency: LatencyKind,
+}
+
+/// The work in one direction.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DirectionResult {
+    pub direction: ResultDirection,
+    pub operations: u64,
+    pub bytes: u64,
     /// The times of single operations; absent if there were none.
     pub times: Option<Times>,
 }
@@ -83,6 +91,8 @@ struct JobEntry<'r> {
     write: Option<DirectionEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     mixed: Option<DirectionEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sync: Option<SyncEntry>,
     job_runtime: u64,
     usr_cpu: f64,
     sys_cpu: f64,
@@ -104,6 +114,12 @@ struct DirectionEntry {
 }
 
 #[derive(Serialize)]
+struct SyncEntry {
+    total_ios: u64,
+    lat_ns: TimesEntry,
+}
+
+#[derive(Serialize)]
 struct TimesEntry {
     min: u64,
     max: u64,
@@ -120,6 +136,19 @@ fn as_map<S: Serializer>(percentiles: &[(String, u64)], serializer: S) -> Result
     serializer.collect_map(percentiles.iter().map(|(percent, time)| (percent, time)))
 }
 
+impl From<&Times> for TimesEntry {
+    fn from(times: &Times) -> TimesEntry {
+        TimesEntry {
+            min: times.least,
+            max: times.most,
+            mean: times.mean,
+            stddev: times.deviation,
+            count: times.count,
+            percentile: times.percentiles.iter().map(|(percent, time)| (format!("{percent:.6}"), *time)).collect(),
+        }
+    }
+}
+
 impl JobResult {
     fn per_second(&self, amount: u64) -> f64 {
         if self.seconds > 0.0 { amount as f64 / self.seconds } else { 0.0 }
@@ -131,37 +160,33 @@ impl JobResult {
     }
 
     fn entry(&self, elapsed: u64) -> JobEntry<'_> {
-        let bandwidth = self.per_second(self.bytes);
-        let times = self.times.as_ref().map(|times| TimesEntry {
-            min: times.least,
-            max: times.most,
-            mean: times.mean,
-            stddev: times.deviation,
-            count: times.count,
-            percentile: times.percentiles.iter().map(|(percent, time)| (format!("{percent:.6}"), *time)).collect(),
-        });
-        let (clat_ns, lat_ns) = match self.latency {
-            LatencyKind::Completion => (times, None),
-            LatencyKind::Total => (None, times),
-            LatencyKind::NotComparable => (None, None),
-        };
-        let direction = DirectionEntry {
-            io_bytes: self.bytes,
-            io_kbytes: self.bytes >> 10,
-            bw_bytes: bandwidth as u64,
-            bw: (bandwidth / 1024.0) as u64,
-            iops: self.per_second(self.operations),
-            runtime: self.milliseconds(),
-            total_ios: self.operations,
-            clat_ns,
-            lat_ns,
-        };
         let (mut read, mut write, mut mixed) = (None, None, None);
-        match self.direction {
-            Direction::Read => read = Some(direction),
-            Direction::Write => write = Some(direction),
-            Direction::Mixed => mixed = Some(direction),
+        for result in &self.directions {
+            let bandwidth = self.per_second(result.bytes);
+            let times = result.times.as_ref().map(TimesEntry::from);
+            let (clat_ns, lat_ns) = match self.latency {
+                LatencyKind::Completion => (times, None),
+                LatencyKind::Total => (None, times),
+                LatencyKind::NotComparable => (None, None),
+            };
+            let entry = DirectionEntry {
+                io_bytes: result.bytes,
+                io_kbytes: result.bytes >> 10,
+                bw_bytes: bandwidth as u64,
+                bw: (bandwidth / 1024.0) as u64,
+                iops: self.per_second(result.operations),
+                runtime: self.milliseconds(),
+                total_ios: result.operations,
+                clat_ns,
+                lat_ns,
+            };
+            match result.direction {
+                ResultDirection::Read => read = Some(entry),
+                ResultDirection::Write => write = Some(entry),
+                ResultDirection::Mixed => mixed = Some(entry),
+            }
         }
+        let sync = self.syncs.as_ref().map(|times| SyncEntry { total_ios: times.count, lat_ns: times.into() });
         let share = |seconds: f64| if self.seconds > 0.0 { seconds / self.seconds * 100.0 } else { 0.0 };
         JobEntry {
             jobname: &self.name,
@@ -173,6 +198,7 @@ impl JobResult {
             read,
             write,
             mixed,
+            sync,
             job_runtime: self.milliseconds(),
             usr_cpu: share(self.user / f64::from(self.processes)),
             sys_cpu: share(self.system / f64::from(self.processes)),
@@ -196,37 +222,47 @@ pub fn json(origin: &Origin, results: &[JobResult]) -> serde_json::Result<String
 pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
     let mut text = format!("{}, with fio's job files\n", origin.program);
     for result in results {
-        let mib = |bytes: f64| bytes / f64::from(1 << 20);
-        let JobResult { name, group, processes, bytes, .. } = result;
-        let written = write!(
-            text,
-            "{name}: (groupid={group}, jobs={processes})\n  {}: IOPS={:.0}, BW={:.1}MiB/s ({:.1}MiB/{}msec)\n",
-            result.direction.name(),
-            result.per_second(result.operations),
-            mib(result.per_second(*bytes)),
-            mib(*bytes as f64),
-            result.milliseconds(),
-        );
-        debug_assert!(written.is_ok(), "a text takes everything");
+        let JobResult { name, group, processes, .. } = result;
+        text += &format!("{name}: (groupid={group}, jobs={processes})\n");
         let kind = match result.latency {
-            LatencyKind::Completion => "clat",
-            LatencyKind::Total => "lat",
-            LatencyKind::NotComparable => continue,
+            LatencyKind::Completion => Some("clat"),
+            LatencyKind::Total => Some("lat"),
+            LatencyKind::NotComparable => None,
         };
-        let Some(times) = &result.times else { continue };
-        text += &format!(
-            "    {kind} (usec): min={:.1}, max={:.1}, avg={:.1}, stdev={:.1}\n",
-            times.least as f64 / 1e3,
-            times.most as f64 / 1e3,
-            times.mean / 1e3,
-            times.deviation / 1e3
-        );
-        let shown = times.percentiles.iter().filter(|(percent, _)| [50.0, 99.0, 99.9].contains(percent));
-        let shown: Vec<String> =
-            shown.map(|(percent, time)| format!("{percent}th=[{:.1}]", *time as f64 / 1e3)).collect();
-        if !shown.is_empty() {
-            text += &format!("    {kind} percentiles (usec): {}\n", shown.join(", "));
+        for one in &result.directions {
+            let mib = |bytes: f64| bytes / f64::from(1 << 20);
+            text += &format!(
+                "  {}: IOPS={:.0}, BW={:.1}MiB/s ({:.1}MiB/{}msec)\n",
+                one.direction.name(),
+                result.per_second(one.operations),
+                mib(result.per_second(one.bytes)),
+                mib(one.bytes as f64),
+                result.milliseconds(),
+            );
+            if let (Some(kind), Some(times)) = (kind, &one.times) {
+                text += &times_lines(kind, times);
+            }
         }
+        if let Some(syncs) = &result.syncs {
+            text += &format!("  fsync/fdatasync: {} calls\n{}", syncs.count, times_lines("sync", syncs));
+        }
+    }
+    text
+}
+
+/// Returns the lines of times in microseconds.
+fn times_lines(kind: &str, times: &Times) -> String {
+    let mut text = format!(
+        "    {kind} (usec): min={:.1}, max={:.1}, avg={:.1}, stdev={:.1}\n",
+        times.least as f64 / 1e3,
+        times.most as f64 / 1e3,
+        times.mean / 1e3,
+        times.deviation / 1e3
+    );
+    let shown = times.percentiles.iter().filter(|(percent, _)| [50.0, 99.0, 99.9].contains(percent));
+    let shown: Vec<String> = shown.map(|(percent, time)| format!("{percent}th=[{:.1}]", *time as f64 / 1e3)).collect();
+    if !shown.is_empty() {
+        text += &format!("    {kind} percentiles (usec): {}\n", shown.join(", "));
     }
     text
 }
@@ -235,28 +271,27 @@ pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
 mod tests {
     use super::*;
 
-    fn result(direction: Direction, latency: LatencyKind) -> JobResult {
+    fn result(direction: ResultDirection, latency: LatencyKind) -> JobResult {
+        let times = Times {
+            least: 1000,
+            most: 9000,
+            mean: 2000.5,
+            deviation: 10.0,
+            count: 2048,
+            percentiles: vec![(50.0, 2000), (90.0, 3000)],
+        };
         JobResult {
             name: "job".into(),
             description: None,
             group: 0,
             processes: 2,
             options: [("rw", "randread"), ("bs", "4k"), ("size", "8m")].map(|(a, b)| (a.into(), b.into())).into(),
-            direction,
-            operations: 2048,
-            bytes: 8 << 20,
+            directions: vec![DirectionResult { direction, operations: 2048, bytes: 8 << 20, times: Some(times) }],
+            syncs: None,
             seconds: 0.5,
             user: 0.1,
             system: 0.4,
             latency,
-            times: Some(Times {
-                least: 1000,
-                most: 9000,
-                mean: 2000.5,
-                deviation: 10.0,
-                count: 2048,
-                percentiles: vec![(50.0, 2000), (90.0, 3000)],
-            }),
         }
     }
 
@@ -266,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_reader_of_fios_json_reads_it_back() {
-        let text = json(&origin(), &[result(Direction::Read, LatencyKind::Completion)]).unwrap();
+        let text = json(&origin(), &[result(ResultDirection::Read, LatencyKind::Completion)]).unwrap();
         assert!((super::super::TOOL.recognise)(text.as_bytes()));
         let runs = (super::super::TOOL.read)(&mut text.as_bytes()).unwrap();
         assert_eq!(runs[0].version.as_deref(), Some("fsb-0.1.0"));
@@ -280,7 +315,7 @@ mod tests {
     #[test]
     fn fields_that_were_not_measured_are_absent() {
         let entry = |latency| {
-            let text = json(&origin(), &[result(Direction::Write, latency)]).unwrap();
+            let text = json(&origin(), &[result(ResultDirection::Write, latency)]).unwrap();
             let value: serde_json::Value = serde_json::from_str(&text).unwrap();
             value["jobs"][0].clone()
         };
@@ -295,8 +330,23 @@ mod tests {
     }
 
     #[test]
+    fn directions_and_syncs_have_entries_of_their_own() {
+        let mut both = result(ResultDirection::Read, LatencyKind::Completion);
+        let write =
+            DirectionResult { direction: ResultDirection::Write, operations: 512, ..both.directions[0].clone() };
+        both.syncs = Some(Times { count: 3, ..write.times.clone().unwrap() });
+        both.directions.push(write);
+        let text = json(&origin(), std::slice::from_ref(&both)).unwrap();
+        let job = serde_json::from_str::<serde_json::Value>(&text).unwrap()["jobs"][0].clone();
+        assert_eq!((&job["read"]["total_ios"], &job["write"]["total_ios"]), (&2048.into(), &512.into()), "{job}");
+        assert_eq!((&job["sync"]["total_ios"], &job["sync"]["lat_ns"]["N"]), (&3.into(), &3.into()), "{job}");
+        let text = summary(&origin(), &[both]);
+        assert!(text.contains("  write: IOPS=1024") && text.contains("  fsync/fdatasync: 3 calls\n    sync (usec)"));
+    }
+
+    #[test]
     fn the_summary_has_a_paragraph_for_each_result() {
-        let text = summary(&origin(), &[result(Direction::Mixed, LatencyKind::Total)]);
+        let text = summary(&origin(), &[result(ResultDirection::Mixed, LatencyKind::Total)]);
         assert!(
             text.contains("\n  mixed: IOPS=4096, BW=16.0MiB/s (8.0MiB/500msec)\n    lat (usec): min=1.0"),
             "{text}"

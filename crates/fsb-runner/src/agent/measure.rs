@@ -668,6 +668,7 @@ impl Case<'_, '_> {
             operations,
             repetition: first,
             until_seconds,
+            ramp_seconds: None,
             evict: self.profile.cache.begins_cold() && self.evicts(at),
             backend: fake.map(|_| "null".to_owned()),
             clock: clock(fake, self.pretends(at), clock_seed, trial.slot),

@@ -7,12 +7,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use fsb_codes::notice;
-use fsb_compat::fio::job::{self, FioJob, JobFile, LatencyKind, Remark};
-use fsb_compat::fio::print::{self, JobResult, Origin, Times};
+use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
+use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_engine::{Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::errno;
 use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
@@ -232,7 +233,7 @@ impl Process<'_> {
         let job = self.job;
         let operations = job.operations.unwrap_or(u64::MAX);
         let whole = Task::plain(step, job.workload.clone(), SIZING, &self.directory.path, self.seed, operations);
-        Task { until_seconds: job.seconds, evict: job.evict, ..whole }
+        Task { until_seconds: job.seconds, ramp_seconds: job.ramp_seconds, evict: job.evict, ..whole }
     }
 
     fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
@@ -284,7 +285,11 @@ fn measure_processes(
         });
         workers.push(ready.map_err(|error| Failed::new(process.job, error))?);
     }
-    for (worker, process) in workers.iter_mut().zip(processes) {
+    let started = Instant::now();
+    let mut starts: Vec<_> = workers.iter_mut().zip(processes).collect();
+    starts.sort_by(|(_, a), (_, b)| a.job.start_delay.total_cmp(&b.job.start_delay));
+    for (worker, process) in starts {
+        wait_until(started, Duration::from_secs_f64(process.job.start_delay), signals)?;
         worker.go().map_err(|error| Failed::new(process.job, error))?;
     }
     let mut measured = Vec::with_capacity(processes.len());
@@ -298,6 +303,18 @@ fn measure_processes(
     Ok(measured)
 }
 
+/// Waits until `delay` after `started`. A signal ends the wait.
+fn wait_until(started: Instant, delay: Duration, signals: &Signals) -> Result<(), Failed> {
+    const GLANCE: Duration = Duration::from_millis(20);
+    loop {
+        if signals.flag().load(Ordering::Relaxed) {
+            return Err(Failed::Interrupted);
+        }
+        let Some(left) = delay.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) else { return Ok(()) };
+        std::thread::sleep(left.min(GLANCE));
+    }
+}
+
 /// The progress of a stage.
 struct Progress {
     quiet: bool,
@@ -306,13 +323,18 @@ struct Progress {
 }
 
 impl Progress {
-    fn tell(&mut self, what: &str, Live { done, of }: Live) {
+    fn tell(&mut self, what: &str, live: Live) {
+        self.line(what, live).iter().for_each(|line| say(line));
+    }
+
+    /// Returns the line to print now, if there is one.
+    fn line(&mut self, what: &str, Live { done, of }: Live) -> Option<String> {
         if self.quiet || self.told.elapsed() < SELDOM {
-            return;
+            return None;
         }
         self.told = Instant::now();
         let of = if of > 0 { format!(" of {of}") } else { String::new() };
-        say(&format!("{:.0} s: {what}: {done}{of}", self.started.elapsed().as_secs_f64()));
+        Some(format!("{:.0} s: {what}: {done}{of}", self.started.elapsed().as_secs_f64()))
     }
 }
 
@@ -340,7 +362,9 @@ fn add_results(stage: &[FioJob], measured: &[Measurement], results: &mut Vec<Job
 /// Returns whether two jobs share a result: those of one group do in fio, and here also have the same direction and
 /// meaning of latencies.
 fn alike(a: &FioJob, b: &FioJob) -> bool {
-    (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
+    // Bytes of each direction are counted as records.
+    let records = a.direction != Direction::Both || a.record_size == b.record_size;
+    records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
 fn result(job: &FioJob, measured: &[&Measurement]) -> JobResult {
@@ -352,20 +376,40 @@ fn result(job: &FioJob, measured: &[&Measurement]) -> JobResult {
         group: job.group,
         processes: measured.len() as u32,
         options: job.options.clone(),
-        direction: job.direction,
-        operations: measured.iter().map(|one| one.operations).sum(),
-        bytes: measured.iter().map(|one| one.bytes).sum(),
+        directions: directions(job, measured),
+        syncs: times(job, measured, SYNC),
         seconds: longest as f64 * 1e-9,
         user: sum(|one| one.user_seconds),
         system: sum(|one| one.system_seconds),
         latency: job.latency,
-        times: times(job, measured).filter(|_| job.latency != LatencyKind::NotComparable),
     }
 }
 
-/// Returns the times of the operations of all processes; `None` if there were none.
-fn times(job: &FioJob, measured: &[&Measurement]) -> Option<Times> {
-    let operation = workload::parse(&job.workload, &SIZING).ok()?.profile().operation;
+/// The engine's name of the syncs between operations.
+const SYNC: &str = "sync";
+
+fn directions(job: &FioJob, measured: &[&Measurement]) -> Vec<DirectionResult> {
+    let results = job.direction.results().iter().copied();
+    if job.direction == Direction::Both {
+        let result = results.map(|direction| {
+            let times = times(job, measured, direction.name());
+            let operations = times.as_ref().map_or(0, |times| times.count);
+            DirectionResult { direction, operations, bytes: operations * job.record_size, times }
+        });
+        return result.collect();
+    }
+    let operation = workload::parse(&job.workload, &SIZING).ok().map(|job| job.profile().operation);
+    let result = results.map(|direction| DirectionResult {
+        direction,
+        operations: measured.iter().map(|one| one.operations).sum(),
+        bytes: measured.iter().map(|one| one.bytes).sum(),
+        times: operation.and_then(|operation| times(job, measured, operation)),
+    });
+    result.collect()
+}
+
+/// Returns the times of an operation of all processes. Returns `None` if there were none.
+fn times(job: &FioJob, measured: &[&Measurement], operation: &str) -> Option<Times> {
     let texts = measured.iter().filter_map(|one| one.latency.get(operation)).map(String::as_str);
     let merged = latency::merge(texts).ok()?;
     let histogram = latency::decode(&merged).ok().filter(|histogram| !histogram.is_empty())?;
@@ -381,4 +425,20 @@ fn times(job: &FioJob, measured: &[&Measurement]) -> Option<Times> {
             .map(|percent| (*percent, histogram.value_at_quantile(percent / 100.0)))
             .collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_printed_at_intervals_unless_quiet() {
+        let long_ago = Instant::now().checked_sub(SELDOM).expect("the machine has run for some seconds");
+        let live = Live { done: 3, of: 8 };
+        let mut progress = Progress { quiet: false, started: long_ago, told: long_ago };
+        assert_eq!(progress.line("making files", live), Some("5 s: making files: 3 of 8".to_owned()));
+        assert_eq!(progress.line("making files", live), None, "the interval has just begun");
+        let mut quiet = Progress { quiet: true, started: long_ago, told: long_ago };
+        assert_eq!(quiet.line("making files", live), None);
+    }
 }

@@ -54,6 +54,77 @@ fn of_name(calls: &Calls, name: &str) -> Vec<u64> {
     calls.iter().filter(|(found, _, _)| found == name).map(|(_, _, offset)| *offset).collect()
 }
 
+/// Returns the names of the writes and of one kind of sync, from the first write to the last.
+fn within(calls: &Calls, sync: &str) -> Vec<String> {
+    let is_write = |(name, ..): &&(String, u64, u64)| name == "pwrite64";
+    let first = calls.iter().position(|call| is_write(&call)).unwrap();
+    let last = calls.iter().rposition(|call| is_write(&call)).unwrap();
+    let names = calls[first..=last].iter().map(|(name, ..)| name.clone());
+    names.filter(|name| name == "pwrite64" || name == sync).collect()
+}
+
+/// Returns the results of the first job of fio and of fsb.
+fn results(options: &str) -> [serde_json::Value; 2] {
+    let directory = scratch();
+    let text = format!("[j]\nfadvise_hint=0\nsize=1m\nbs=4k\n{options}\n");
+    std::fs::write(directory.path().join("j.fio"), text).unwrap();
+    [&["fio", "--output-format=json"][..], &[FSB, "fio", "-q", "--output-format", "json"]].map(|program| {
+        let output = Command::new(program[0]).args(&program[1..]).arg("j.fio").current_dir(directory.path()).output();
+        let output = output.expect("it runs");
+        expect_code(&output, 0);
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        document["jobs"][0].clone()
+    })
+}
+
+#[test]
+fn fio_and_fsb_count_the_same_operations_bytes_and_syncs() {
+    needs!(program "fio");
+    for options in [
+        "rw=read\nrate_iops=1000",
+        "rw=read\nrate=4m",
+        "rw=randread\nnorandommap\ninvalidate=0",
+        "rw=write\nfallocate=none\ncreate_on_open=1\nfsync=16",
+        "rw=write\nfallocate=none\ncreate_on_open=1\nfdatasync=7",
+        "rw=randwrite\noverwrite=1\nfsync=100",
+        "rw=read\nthinktime=1ms\nthinktime_blocks=16",
+        "rw=read\nstartdelay=100ms",
+        "rw=read\nnumjobs=3\ngroup_reporting",
+    ] {
+        let [fio, fsb] = results(options);
+        for direction in ["read", "write"] {
+            for field in ["total_ios", "io_bytes"] {
+                let [theirs, ours] = [&fio, &fsb].map(|job| job[direction][field].as_u64().unwrap_or_default());
+                assert_eq!(theirs, ours, "{options}: {direction}.{field}");
+            }
+        }
+        // fio's own total leaves out fdatasync.
+        let [theirs, ours] = [&fio, &fsb].map(|job| job["sync"]["lat_ns"]["N"].as_u64().unwrap_or_default());
+        assert_eq!(theirs, ours, "{options}: syncs");
+        for direction in ["read", "write", "sync"] {
+            // Each field of ours is one of fio's.
+            let Some(fields) = fsb[direction].as_object() else { continue };
+            fields.keys().for_each(|key| assert!(fio[direction].get(key).is_some(), "{options}: {direction}.{key}"));
+        }
+    }
+    // Both start the operations at the rate, and count the waits to the run time.
+    for (options, least) in [("rw=read\nrate_iops=1000", 250), ("rw=read\nthinktime=1ms\nthinktime_blocks=1", 256)] {
+        for job in results(options) {
+            assert!(job["read"]["runtime"].as_u64().unwrap() >= least, "{options}: {job}");
+        }
+    }
+}
+
+#[test]
+fn the_directions_of_a_mix_add_up_to_fios_operations() {
+    needs!(program "fio");
+    for job in results("rw=randrw\nrwmixread=70") {
+        let [reads, writes] = ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap());
+        assert_eq!(reads + writes, 256, "{job}");
+        assert!((150..210).contains(&reads), "{job}");
+    }
+}
+
 #[test]
 fn fio_and_fsb_make_the_same_calls_for_sequential_jobs() {
     needs!(program "fio", "strace");
@@ -81,11 +152,21 @@ fn fio_and_fsb_visit_every_record_once_at_random() {
 }
 
 #[test]
-fn syncs_are_those_of_fio_except_after_the_last_write() {
+fn syncs_are_those_of_fio() {
     needs!(program "fio", "strace");
-    let [fio, fsb] = both("rw=write\nfdatasync=1", 16384);
-    // fio syncs before the next write, so it does not sync the last one.
-    assert_eq!((of_name(&fio, "fdatasync").len(), of_name(&fsb, "fdatasync").len()), (15, 16));
+    // fio syncs before the next operation, so it does not sync the last one.
+    for (options, call, syncs) in [
+        ("rw=write\nfdatasync=1", "fdatasync", 15),
+        ("rw=write\nfsync=1", "fsync", 15),
+        ("rw=write\nfsync=4", "fsync", 3),
+        ("rw=write\nfsync=5", "fsync", 3),
+        ("rw=write\nfdatasync=16", "fdatasync", 0),
+        ("rw=randwrite\noverwrite=1\nfdatasync=3", "fdatasync", 5),
+    ] {
+        let [fio, fsb] = both(options, 16384).map(|calls| within(&calls, call));
+        assert_eq!(fio, fsb, "{options}");
+        assert_eq!(fio.iter().filter(|name| *name == call).count(), syncs, "{options}: {fio:?}");
+    }
     let [fio, fsb] = both("rw=write\nend_fsync=1", 16384);
     let after_last = |calls: &Calls| {
         let last = calls.iter().rposition(|(name, _, _)| name == "pwrite64").unwrap();

@@ -268,11 +268,13 @@ fn every_command_that_measures_may_insist() {
         directory.display()
     );
     fs::write(directory.join("open.f"), flow).unwrap();
+    fs::write(directory.join("j.fio"), "[j]\nrw=read\nsize=64k\n").unwrap();
     let first = long_run(directory, "first", &[]);
     let process = format!("process {} ", first.id());
     for arguments in [
         &["postmark", "mail.pm"][..],
         &["filebench", "open.f", "-q"],
+        &["fio", "j.fio", "--quiet"],
         &["micro", "create", "--output", ".", "--file-count", "2", "--run-count", "1"],
         &["iozone", "-s", "64k", "-r", "4k", "-i", "0", "-f", "file"],
         &["run", "plan.toml", "null", "--blocks", "1", "--out", "second", "-q"],

@@ -31,6 +31,11 @@ fn jobs_move_as_many_bytes_as_their_options_say() {
         ("rw=randread\nbs=8k", "read", 128),
         ("rw=write\nend_fsync=1", "write", 256),
         ("rw=write\nfdatasync=1\nio_size=64k", "write", 16),
+        ("rw=write\nfsync=16", "write", 256),
+        ("rw=randread\nnorandommap\ninvalidate=0", "read", 256),
+        ("rw=read\nrate_iops=100000\nthinktime=50\nthinktime_blocks=8", "read", 256),
+        ("rw=read\nrate=400m\nstartdelay=50ms", "read", 256),
+        ("rw=randrw\nunified_rw_reporting=1\nfsync=1", "mixed", 256),
         ("rw=randwrite\noverwrite=1\nnrfiles=4\nfile_service_type=random", "write", 256),
         ("rw=randread\ninvalidate=0\nio_size=4m\nrandom_distribution=zipf:1.2", "read", 1024),
         ("rw=randrw\nrwmixread=70\nunified_rw_reporting=1", "mixed", 256),
@@ -45,11 +50,61 @@ fn jobs_move_as_many_bytes_as_their_options_say() {
         assert_eq!(found["total_ios"], operations, "{options}: {document}");
         let record = if options.contains("8k") { 8192 } else { 4096 };
         assert_eq!(found["io_bytes"], operations * record, "{options}: {document}");
-        assert_eq!(found.get("clat_ns").is_some(), !options.contains("fdatasync"), "{options}: {document}");
+        assert_eq!(found["clat_ns"]["N"], operations, "{options}: {document}");
         assert!(found["iops"].as_f64().unwrap() > 0.0, "{options}: {document}");
         let others = ["read", "write", "mixed"].iter().filter(|name| jobs[0].get(**name).is_some());
         assert_eq!(others.count(), 1, "{options}: {document}");
     }
+}
+
+#[test]
+fn syncs_between_operations_are_counted_and_timed() {
+    // As in fio, nothing follows the last write.
+    for (options, syncs) in [("fsync=16", 15), ("fdatasync=1\nio_size=64k", 15), ("fsync=300", 0)] {
+        let document = run(&format!("[j]\nrw=write\nsize=1m\nbs=4k\nnumjobs=2\ngroup_reporting\n{options}\n"));
+        let found = &document["jobs"][0]["sync"];
+        assert_eq!(found["total_ios"].as_u64().unwrap_or_default(), 2 * syncs, "{options}: {document}");
+        assert_eq!(found["lat_ns"]["N"].as_u64().unwrap_or_default(), 2 * syncs, "{options}: {document}");
+    }
+}
+
+#[test]
+fn a_mix_has_a_result_for_each_direction() {
+    let document = run("[j]\nrw=randrw\nrwmixread=75\nsize=4m\nbs=8k\nnumjobs=2\ngroup_reporting\n");
+    let job = &document["jobs"][0];
+    let count = |direction: &str| job[direction]["total_ios"].as_u64().unwrap();
+    assert_eq!(count("read") + count("write"), 1024, "{document}");
+    assert!((640..896).contains(&count("read")), "{document}");
+    for direction in ["read", "write"] {
+        assert_eq!(job[direction]["io_bytes"], count(direction) * 8192, "{document}");
+        assert_eq!(job[direction]["clat_ns"]["N"], count(direction), "{document}");
+    }
+    assert!(job.get("mixed").is_none(), "{document}");
+}
+
+#[test]
+fn rates_think_times_delays_and_ramps_take_their_time() {
+    let runtime = |options: &str| {
+        let document = run(&format!("[j]\nrw=read\nsize=64k\ninvalidate=0\n{options}\n"));
+        let found = document["jobs"][0]["read"].clone();
+        // fio measures a call from its start, so waits are not part of it.
+        assert!(found["clat_ns"]["min"].as_u64().unwrap() < 10_000_000, "{document}");
+        (
+            found["runtime"].as_u64().unwrap(),
+            found["total_ios"].as_u64().unwrap(),
+            document["jobs"][0]["elapsed"].clone(),
+        )
+    };
+    // Sixteen operations: the first one at once, the others 20 ms apart.
+    let (took, operations, _) = runtime("rate_iops=50");
+    assert!(took >= 300 && operations == 16, "{took} {operations}");
+    let (took, operations, _) = runtime("thinktime=20ms\nthinktime_blocks=2");
+    assert!(took >= 160 && operations == 16, "{took} {operations}");
+    let (_, _, elapsed) = runtime("startdelay=1");
+    assert!(elapsed.as_u64().unwrap() >= 2, "{elapsed}");
+    let (took, operations, elapsed) = runtime("time_based\nruntime=200ms\nramp_time=1\nthinktime=10ms");
+    assert!(took >= 200 && operations <= 20 + took / 10, "{took} {operations}");
+    assert!(took < 1200 && elapsed.as_u64().unwrap() >= 2, "{took} {elapsed}");
 }
 
 #[test]

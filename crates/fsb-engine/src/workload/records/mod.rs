@@ -8,12 +8,16 @@
 //! and the clock of each includes the calls that belong to the work (a flush, a close, a lock). Otherwise passes follow
 //! each other without a pause, and workers share nothing meanwhile.
 
+mod between;
+
 use std::sync::atomic::AtomicU64;
 
 use fsb_model::metric::LATENCY_P99;
 use fsb_model::units::parse_percent;
 use fsb_model::{Access, CacheState, Durability, Params};
+use hdrhistogram::Histogram;
 
+use self::between::{Between, Turns};
 use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
@@ -31,8 +35,8 @@ use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
 use crate::task::{ClockSpec, Context, Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
-use crate::threads::ThreadJob;
-use crate::{EngineError, ParamError, Sizing};
+use crate::threads::{self, ThreadJob};
+use crate::{EngineError, ParamError, Sizing, latency};
 
 // The definition of a workload that moves records, and the parameters that only such workloads have.
 
@@ -63,10 +67,37 @@ struct Options {
     /// Whether the worker compares records that it reads with the written data, inside the clock. Written files are
     /// read and compared after it.
     verify: bool,
+    /// Whether latencies of reads and writes are also recorded apart.
+    by_direction: bool,
     /// Operations per second that all workers together start, whether earlier ones are done or not.
     rate: Option<u64>,
+    /// The start of the latency of an operation at a rate.
+    latency_from: LatencyStart,
     /// Seconds below which the 99th percentile should stay, if a bound was given.
     p99_below: Option<f64>,
+    /// Syncs and think times between operations.
+    between: Between,
+}
+
+/// The start of the latency of an operation at a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LatencyStart {
+    /// The time at which the operation was due, so that it includes the wait behind a stall.
+    Due,
+    /// The call, as in fio.
+    Call,
+}
+
+impl LatencyStart {
+    /// In the order of the help text.
+    const ALL: &'static [LatencyStart] = &[LatencyStart::Due, LatencyStart::Call];
+
+    fn name(self) -> &'static str {
+        match self {
+            LatencyStart::Due => "due",
+            LatencyStart::Call => "call",
+        }
+    }
 }
 
 /// Returns the options of `member`.
@@ -92,6 +123,13 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
                 "bound for the 99th percentile at the highest rate to find",
             )
             .needs(Needs::Given("rate")),
+            Parameter::word(
+                "latency_from",
+                LatencyStart::ALL,
+                LatencyStart::name,
+                "start of the latency of an operation: when it was due, or its call",
+            )
+            .needs(Needs::Given("rate")),
         ],
     );
     if member.access.contains(&Access::Strided) {
@@ -112,7 +150,10 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
     if member.action == RecordAction::Mix {
         let about = "share of reads among the operations";
         all.extend(group(ParameterGroup::Work, [Parameter::new("mix", Percent, USUAL_MIX, about)]));
+        let about = "also record the latencies of reads and of writes; not with processes";
+        all.extend(group(ParameterGroup::Results, [Parameter::flag("by_direction", about)]));
     }
+    all.extend(between::parameters(member.writes()));
     all.extend(group(ParameterGroup::Results, [parameter::verify()]));
     all
 }
@@ -132,6 +173,10 @@ impl Options {
         let has_choice = member.access.contains(&Access::Random) && member.draws.is_none();
         let distribution = if has_choice { distribution(spec, reader)? } else { None };
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
+        let by_direction = member.action == RecordAction::Mix && reader.flag("by_direction")?;
+        if by_direction && spec.processes > 1 {
+            return Err(reader.error("by_direction", "processes report one latency for both: use threads"));
+        }
         let updates = (member.action == RecordAction::Update).then(|| updates(reader)).transpose()?;
         let held = spec.files_per_process() <= HELD_FILES;
         for (key, asked) in [("close", close), ("lock", lock.is_some())] {
@@ -155,7 +200,22 @@ impl Options {
             return Err(reader.error("rate", message));
         }
         let p99_below = reader.duration("p99_below")?;
-        Ok(Options { close, lock, stride, distribution, mix, updates, verify, rate, p99_below })
+        let latency_from = reader.word("latency_from", LatencyStart::ALL, LatencyStart::name)?;
+        let between = Between::read(member.writes(), spec, reader)?;
+        Ok(Options {
+            close,
+            lock,
+            stride,
+            distribution,
+            mix,
+            updates,
+            verify,
+            by_direction,
+            rate,
+            latency_from,
+            p99_below,
+            between,
+        })
     }
 
     /// Returns the share of reads of a mix.
@@ -189,7 +249,7 @@ impl Options {
         if let Some(rate) = self.rate {
             label += &format!(", p99 at {rate}/s");
         }
-        label + label::verified(self.verify)
+        label + &self.between.label() + label::verified(self.verify)
     }
 
     /// Adds only options that are set, so that a plan of an earlier version resolves to the same case.
@@ -222,6 +282,13 @@ impl Options {
         if let Some(seconds) = self.p99_below {
             add("p99_below", format!("{}us", (seconds * 1e6).round()).into());
         }
+        if self.latency_from != LatencyStart::Due {
+            add("latency_from", self.latency_from.name().into());
+        }
+        if self.by_direction {
+            add("by_direction", true.into());
+        }
+        self.between.add_to(params);
     }
 }
 
@@ -363,6 +430,10 @@ impl RecordWorkload {
         draws: None,
     };
 
+    fn writes(&self) -> bool {
+        self.action != RecordAction::Read
+    }
+
     /// Returns the rules of the shared parameters.
     pub(crate) fn rules(&self) -> Rules {
         use CacheState::{Any, Cold, Out, Warm};
@@ -478,6 +549,7 @@ impl Job for RecordsJob {
             profile.primary = &LATENCY_P99;
             profile.fewest = FEWEST_FOR_P99;
         }
+        profile.reaches_device |= self.options.between.syncs();
         profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
         let restore = self.restore();
         let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
@@ -520,8 +592,10 @@ impl Job for RecordsJob {
     }
 
     fn unit(&self) -> Option<WorkUnit> {
-        // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a warm-up is a part of it.
-        if self.options.rate.is_some() || self.member.draws.is_some() {
+        // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a warm-up is a part of it. Syncs
+        // and think times that come after many operations would be missing from a sample.
+        let options = &self.options;
+        if options.rate.is_some() || self.member.draws.is_some() || !options.between.is_nothing() {
             return None;
         }
         let change = match self.member.action {
@@ -547,7 +621,15 @@ impl Job for RecordsJob {
         let threads = RecordThreads { job: self, set: &set, context, rendezvous: &rendezvous };
         let verb = if self.member.action == RecordAction::Read { Verb::Read } else { Verb::Write };
         let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };
-        let (mut measurement, _) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
+        if self.options.by_direction {
+            measurement.latency.extend(by_direction(reports));
+        }
+        if self.options.between.syncs()
+            && let Some(syncs) = measurement.latency.remove(threads::SYNC)
+        {
+            measurement.latency.insert(between::SYNC.to_owned(), syncs);
+        }
         if !self.in_rounds() {
             rendezvous.add_up();
         }
@@ -561,6 +643,34 @@ impl Job for RecordsJob {
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         fileset::remove(&context.set(), &context.progress)
+    }
+}
+
+/// Returns the latencies of reads and of writes of all threads, by their names in records.
+fn by_direction(reports: Vec<Option<Box<Directions>>>) -> impl Iterator<Item = (String, String)> {
+    let mut all = Directions::default();
+    for report in reports.into_iter().flatten() {
+        all.reads.add(report.reads).expect("histograms of one size add up");
+        all.writes.add(report.writes).expect("histograms of one size add up");
+    }
+    [(READS, all.reads), (WRITES, all.writes)]
+        .into_iter()
+        .map(|(name, found)| (name.to_owned(), latency::encode(&found)))
+}
+
+/// The names, among the operations of a mix, of its reads and writes.
+const READS: &str = "read";
+const WRITES: &str = "write";
+
+/// The latencies of one thread by direction.
+struct Directions {
+    reads: Histogram<u64>,
+    writes: Histogram<u64>,
+}
+
+impl Default for Directions {
+    fn default() -> Directions {
+        Directions { reads: latency::touched(), writes: latency::touched() }
     }
 }
 
@@ -584,6 +694,10 @@ struct ThreadState<'s> {
     turns: u64,
     /// Whether the files are closed.
     closed: bool,
+    /// Operations since the last sync and think time.
+    since: Turns,
+    /// Latencies by direction, if they are recorded apart.
+    directions: Option<Box<Directions>>,
 }
 
 impl<'s> RecordThreads<'s> {
@@ -653,21 +767,50 @@ impl<'s> RecordThreads<'s> {
         if let Some(rate) = self.job.options.rate {
             return self.keep_pace(state, recorder, rate);
         }
-        if state.writer.is_none() {
+        if state.writer.is_none() && self.job.options.between.is_nothing() {
             return state.io.run(&mut state.visits, recorder);
         }
         recorder.start();
         while let Some(item) = state.visits.next() {
+            self.before(state, recorder)?;
+            let started = recorder.last();
             let kind = self.step(state, item)?;
-            if !recorder.lap(kind, self.job.spec.block_size) {
+            let more = recorder.lap(kind, self.job.spec.block_size);
+            if !self.after(state, item, kind, started, recorder) || !more {
                 break;
             }
         }
+        state.since = Turns::default();
         Self::each_loop(state, IoLoop::close_current)
     }
 
+    /// Does what is due between two operations, before the next one.
+    #[inline]
+    fn before(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let writer = state.writer.as_mut().unwrap_or(&mut state.io);
+        self.job.options.between.before(&mut state.since, writer, recorder)
+    }
+
+    /// Accounts for an operation that began at `started`, and thinks if it is time to. Returns whether to continue.
+    #[inline]
+    fn after(
+        &self,
+        state: &mut ThreadState<'s>,
+        item: u64,
+        kind: OperationKind,
+        started: u64,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> bool {
+        if let Some(directions) = &mut state.directions {
+            let histogram = if kind == OperationKind::Read { &mut directions.reads } else { &mut directions.writes };
+            histogram.saturating_record(recorder.last() - started);
+        }
+        self.job.options.between.after(&mut state.since, item, kind, recorder)
+    }
+
     /// Starts operations at even intervals, whether the earlier ones were done in time or not. Measures the latency of
-    /// each from its due time, so that an operation that waits behind a stall includes the wait.
+    /// each from its due time, so that an operation that waits behind a stall includes the wait, unless the plan requests
+    /// the latency of the call.
     fn keep_pace(
         &self,
         state: &mut ThreadState<'s>,
@@ -684,13 +827,22 @@ impl<'s> RecordThreads<'s> {
         while let Some(item) = state.visits.next() {
             let due = begun + ((turn * workers + rank) * apart) as u64;
             turn += 1.0;
-            recorder.wait_until(due);
+            self.before(state, recorder)?;
+            let started = match self.job.options.latency_from {
+                LatencyStart::Due => {
+                    recorder.wait_until(due);
+                    due
+                }
+                LatencyStart::Call => recorder.resume_at(due),
+            };
             let kind = self.step(state, item)?;
             recorder.tick(kind, self.job.spec.block_size);
-            if !recorder.complete(due, self.job.spec.block_size) {
+            let more = recorder.complete(started, self.job.spec.block_size);
+            if !self.after(state, item, kind, started, recorder) || !more {
                 break;
             }
         }
+        state.since = Turns::default();
         Self::each_loop(state, IoLoop::close_current)
     }
 
@@ -730,7 +882,7 @@ impl<'s> RecordThreads<'s> {
         self.go(state, recorder)?;
         Self::each_loop(state, IoLoop::unlock_files)?;
         if spec.durability == Durability::End && spec.threads == 1 {
-            recorder.sync(recorder.bytes() - before, || Self::each_writer(state, IoLoop::flush_all))?;
+            recorder.sync(recorder.bytes().saturating_sub(before), || Self::each_writer(state, IoLoop::flush_all))?;
         }
         if self.job.options.close && spec.threads == 1 {
             self.close(state, recorder)?;
@@ -800,7 +952,7 @@ impl<'s> RecordThreads<'s> {
 
 impl<'s> ThreadJob for RecordThreads<'s> {
     type ThreadState = ThreadState<'s>;
-    type Report = ();
+    type Report = Option<Box<Directions>>;
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let (purpose, second) = self.job.purposes();
@@ -811,6 +963,8 @@ impl<'s> ThreadJob for RecordThreads<'s> {
             seed: hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank)),
             turns: 0,
             closed: false,
+            since: Turns::default(),
+            directions: self.job.options.by_direction.then(Box::default),
         };
         if purpose == Purpose::Create && self.job.spec.durability != Durability::None {
             state.io.sync_set()?;
@@ -835,7 +989,9 @@ impl<'s> ThreadJob for RecordThreads<'s> {
         Some(self.rendezvous.progress(rank))
     }
 
-    fn report(&self, _state: ThreadState<'s>) {}
+    fn report(&self, state: ThreadState<'s>) -> Option<Box<Directions>> {
+        state.directions
+    }
 }
 
 /// The worker itself recreates new files of up to this number of bytes, between two passes. Larger ones take long

@@ -286,6 +286,81 @@ fn a_share_of_updates_that_makes_no_sense_is_refused() {
     assert!(deep.to_string().contains("one record at a time"), "{deep}");
 }
 
+#[test]
+fn syncs_follow_a_number_of_writes_and_precede_the_next_operation() {
+    let with = |name: &str, extra: serde_json::Value| {
+        let mut workload = json!({"name": name, "file_size": "24K", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        asked(&workload, 6)
+    };
+    // As in fio, nothing follows the last write.
+    assert_eq!(with("write", json!({"fsync": 2})), "create w0 w1 fsync w2 w3 fsync w4 w5");
+    assert_eq!(with("rewrite", json!({"fdatasync": 4})), "open w0 w1 w2 w3 fdatasync w4 w5");
+    let mixed = with("random-mix", json!({"fsync": 1, "mix": "50%"}));
+    let calls: Vec<&str> = mixed.split(' ').skip(2).collect();
+    for pair in calls.windows(2) {
+        assert_eq!(pair[0].starts_with('w'), pair[1] == "fsync", "{mixed}");
+    }
+    assert!(mixed.contains('w') && mixed.contains('r'), "{mixed}");
+    let workload = json!({"name": "rewrite", "file_size": "24K", "block_size": "4K", "fsync": 2});
+    let (spec, job) = job(&workload);
+    let context = Context { backend: Some(CallLog::leaked()), ..context(&spec, Path::new("/nowhere"), 6) };
+    let found = job.measure(&context, &mut Open::default()).unwrap();
+    let counts = ["rewrite", "sync"].map(|name| crate::latency::count(&found.latency[name]));
+    assert_eq!((counts, found.operations), ([Some(6), Some(2)], 6));
+    assert!(job.unit().is_none() && job.profile().reaches_device);
+    assert_eq!(job.profile().label, "rewrite 4K, fsync after 2 writes");
+}
+
+#[test]
+fn think_times_are_inside_the_clock_and_outside_of_operations() {
+    let workload = json!({"name": "read", "file_size": "64K", "block_size": "4K", "think_time": "1ms",
+        "think_every": 4});
+    let (spec, job) = job(&workload);
+    let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, sample: 0 };
+    let context = Context { clock, backend: backend::find("null").ok(), ..context(&spec, Path::new("/nowhere"), 16) };
+    let found = job.measure(&context, &mut Open::default()).unwrap();
+    assert!((4_000_000..5_000_000).contains(&found.timed_ns), "{}", found.timed_ns);
+    assert!(crate::latency::longest(&found.latency["read"]).unwrap() < 1e-3);
+    assert_eq!(job.params()["think_time"], "1ms");
+    assert_eq!(job.profile().label, "read 4K, warm, think time 1ms after 4");
+}
+
+#[test]
+fn senseless_syncs_and_think_times_are_refused() {
+    for (name, params, key) in [
+        ("read", json!({"fsync": 1}), "fsync"),
+        ("rewrite", json!({"fsync": 0}), "fsync"),
+        ("rewrite", json!({"fsync": 1, "fdatasync": 1}), "fdatasync"),
+        ("rewrite", json!({"fsync": 1, "durability": "end"}), "fsync"),
+        ("rewrite", json!({"fdatasync": 1, "depth": 4, "backend": "uring"}), "fdatasync"),
+        ("rewrite", json!({"fsync": 1, "files": 17}), "fsync"),
+        ("read", json!({"think_time": "0s"}), "think_time"),
+        ("read", json!({"think_every": 2}), "think_every"),
+        ("read", json!({"think_time": "1ms", "depth": 4, "backend": "uring"}), "think_time"),
+        ("read", json!({"latency_from": "call"}), "latency_from"),
+        ("random-mix", json!({"by_direction": true, "processes": 2}), "by_direction"),
+    ] {
+        let mut workload = json!({"name": name, "file_size": "64K", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(params.as_object().unwrap().clone());
+        let spec: WorkloadSpec = serde_json::from_value(workload).unwrap();
+        let error = workload::parse(&spec, &SIZING).err().unwrap_or_else(|| panic!("{params}"));
+        assert_eq!(error.key.as_deref(), Some(key), "{params}: {error}");
+    }
+}
+
+#[test]
+fn a_mix_reports_its_directions_apart_if_the_plan_requests_it() {
+    let workload = json!({"name": "random-mix", "file_size": "1M", "block_size": "4K", "mix": "70%", "threads": 2,
+        "by_direction": true});
+    let (spec, job) = job(&workload);
+    let context = Context { backend: Some(CallLog::leaked()), ..context(&spec, Path::new("/nowhere"), 256) };
+    let found = job.measure(&context, &mut Open::default()).unwrap();
+    let count = |name: &str| crate::latency::count(&found.latency[name]).unwrap();
+    assert_eq!(count("read") + count("write"), count("random_mix"));
+    assert!((140..220).contains(&count("read")), "{}", count("read"));
+}
+
 /// On the fake clock, operations at a low rate end in time. At a rate that is too high the latency grows with each
 /// operation, whatever the calls themselves take (coordinated omission).
 #[test]
@@ -304,6 +379,13 @@ fn a_rate_is_kept_and_time_counts_from_when_an_operation_was_due() {
     let (seconds, longest) = paced(10_000_000, 400);
     let due = 399.0 * 1e-7;
     assert!((longest / (seconds - due) - 1.0).abs() < 0.02 && longest > 2.0 * due, "{seconds} {longest}");
+    // The latency of a call does not include the wait behind the earlier ones.
+    let (spec, job) = job(&json!({"name": "random-mix", "file_size": "64K", "block_size": "4K", "rate": 10_000_000,
+        "latency_from": "call"}));
+    let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, sample: 0 };
+    let context = Context { clock, backend: backend::find("null").ok(), ..context(&spec, Path::new("/nowhere"), 400) };
+    let found = job.measure(&context, &mut Open::default()).unwrap();
+    assert!(crate::latency::longest(&found.latency["random_mix"]).unwrap() < due);
 }
 
 #[test]
