@@ -5,7 +5,7 @@ use std::ops::Not;
 use fsb_model::set::{Point, Run, Series, Set};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
-use fsb_stats::compare::{ALL, CompareRequest, Document, Finding, all_pairs, compare};
+use fsb_stats::compare::{ALL, CompareRequest, Document, Finding, OURS, Pooled, all_pairs, compare};
 use fsb_stats::{Between, BetweenSource, BlockValue, Method, Ranking, Unjudged, Verdict, hold_over_page};
 use proptest::prelude::*;
 use rand_distr::{Distribution, StandardNormal};
@@ -150,6 +150,43 @@ fn the_published_sets() {
     assert!(
         document.findings.iter().any(|finding| finding.text.starts_with("ext4 is slower than xfs at write: −15 %"))
     );
+}
+
+#[test]
+fn the_operations_of_iozone_in_runs_of_ours_have_the_same_pool() {
+    let ours = published().map(|mut set| {
+        for run in &mut set.runs {
+            run.tool = OURS.to_owned();
+            run.series.iter_mut().for_each(|series| series.workload = Some(series.operation.replace('_', " ")));
+        }
+        set
+    });
+    let [theirs, own] = [&published(), &ours].map(|sets| compare(sets, &REQUEST).unwrap().operations.pop().unwrap());
+    assert_eq!((own.operation.as_str(), own.workload.as_ref()), (ALL, None));
+    assert!(own.primary);
+    for name in ["xfs", "ext4"] {
+        let [ours, theirs] = [&own, &theirs].map(|operation| operation.classic.sets[name].clone().unwrap());
+        let values = |pooled: &Pooled| (pooled.n, [pooled.min, pooled.q1, pooled.median, pooled.q3, pooled.max]);
+        assert_eq!(values(&ours), values(&theirs), "{name}");
+        assert!((ours.mean / theirs.mean - 1.0).abs() < 1e-12, "{name}");
+    }
+    let verdicts = [&own, &theirs].map(|operation| operation.classic.against["ext4"].as_ref().unwrap().t_verdict);
+    assert_eq!(verdicts[0], verdicts[1]);
+    let single = CompareRequest { pooled: false, ..REQUEST };
+    assert!(compare(&ours, &single).unwrap().operations.iter().all(|operation| operation.operation != ALL));
+    // Another operation is no part of the pool, and one operation alone is none.
+    let mut other = ours.clone();
+    other.iter_mut().flat_map(|set| &mut set.runs).for_each(|run| {
+        run.series.truncate(2);
+        run.series[1].operation = "append".to_owned();
+    });
+    assert!(compare(&other, &REQUEST).unwrap().operations.iter().all(|operation| operation.operation != ALL));
+    // A workload that may not be judged takes the pool with it.
+    let mut document = compare(&ours, &REQUEST).unwrap();
+    document.withhold_at("write", "the trials of write were invalid".to_owned());
+    let pool = document.operations.last().unwrap();
+    assert_eq!(pool.estimate.against["ext4"].as_ref().unwrap().verdict, Verdict::NotJudged);
+    assert_eq!(pool.classic.sets, own.classic.sets, "the values stay");
 }
 
 #[test]

@@ -84,7 +84,8 @@ fn with_findings(summary: Summary, record: &RunRecord, trials: &[ReportTrial]) -
             let summary = summary.with_findings(findings, warnings);
             // The charts of a page number targets alike, so a target without a value leaves all charts over sizes out.
             let complete = sets.len() == record.plan.targets.len();
-            match compare(&sets, &CompareRequest::new(0, record.plan.theta)) {
+            let request = CompareRequest { pooled: false, ..CompareRequest::new(0, record.plan.theta) };
+            match compare(&sets, &request) {
                 Ok(document) if complete => summary.with_matrix(document),
                 _ => summary,
             }

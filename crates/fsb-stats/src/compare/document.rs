@@ -16,7 +16,7 @@ use crate::verdict::Verdict;
 /// The schema of the contract.
 pub const SCHEMA: &str = "fsbench/comparison/1";
 
-/// The pseudo-operation that pools all operations of IOzone.
+/// The pseudo-operation that pools all operations of IOzone, also those of FSBench's matrices.
 pub const ALL: &str = "ALL";
 
 /// By name of a set, in the order of the sets.
@@ -41,8 +41,8 @@ pub struct Document {
     pub sets: Vec<SetSummary>,
     /// The cells that the sets have in common.
     pub coverage: Coverage,
-    /// One entry for each operation, workload and metric that at least two sets have. The last one of IOzone's sets is `ALL`,
-    /// the pool of all operations.
+    /// One entry for each operation, workload and metric that at least two sets have. If the sets have IOzone's operations
+    /// over sizes, the last one is `ALL`, the pool of all operations.
     pub operations: Vec<Operation>,
     /// Findings that the data support, the widest first.
     pub findings: Vec<Finding>,
@@ -479,10 +479,12 @@ impl Document {
     /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the warnings.
     pub fn withhold_at(&mut self, workload: &str, why: String) {
         let is_meant = |name: &Option<String>| name.as_deref() == Some(workload);
-        let mut meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload)).peekable();
-        if meant.peek().is_none() {
+        if !self.operations.iter().any(|operation| is_meant(&operation.workload)) {
             return;
         }
+        // The pool contains the values of the workload.
+        let is_pool = |operation: &&mut Operation| operation.operation == ALL && operation.workload.is_none();
+        let meant = self.operations.iter_mut().filter(|operation| is_meant(&operation.workload) || is_pool(operation));
         meant.for_each(|operation| {
             of_operation(operation);
             for level in operation.estimate.against.values_mut().flatten() {

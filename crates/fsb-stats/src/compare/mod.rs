@@ -38,6 +38,22 @@ mod warnings;
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
+/// Its operations, which matrices of FSBench have, too.
+const POOLED_OPERATIONS: [&str; 13] = [
+    "write",
+    "rewrite",
+    "read",
+    "reread",
+    "random_read",
+    "random_write",
+    "backward_read",
+    "record_rewrite",
+    "stride_read",
+    "fwrite",
+    "frewrite",
+    "fread",
+    "freread",
+];
 
 /// Compares sets. Values must be finite and above zero, and `request.baseline` must be an index into `sets`.
 ///
@@ -82,7 +98,9 @@ pub fn compare_collected(
     let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
     let candidates: Vec<usize> = frame.candidates().collect();
     let (findings, starved) = findings::findings(&frame, &shared, &rankings, &candidates, candidates.len());
-    if let Some((pool, looks)) = pool(&frame, shared, &seen) {
+    if request.pooled
+        && let Some((pool, looks)) = pool(&frame, shared, &seen)
+    {
         operations.push(operation(&frame, &pool, &looks)?);
         operations.last_mut().into_iter().for_each(bar);
         hold(&mut operations, &frame.names, frame.baseline);
@@ -154,17 +172,27 @@ fn all_looks(frame: &Frame, table: &Table) -> Result<AllLooks, AnalysisError> {
     frame.candidates().map(|candidate| Ok((candidate, looks(frame, table, candidate)?))).collect()
 }
 
-/// Pools all operations of IOzone's sets in one table, with the existing colours of their cells.
+/// Pools all operations of IOzone's sets in one table, with the existing colours of their cells. The same operations of
+/// FSBench's sets are pooled if each has a grid of sizes: those of a file size alone were chosen for another reason.
 fn pool(frame: &Frame, tables: Vec<Table>, looks: &[AllLooks]) -> Option<(Table, AllLooks)> {
-    let foreign = frame.sets.iter().flat_map(|set| &set.tools.texts).any(|tool| tool != POOLED);
+    let tools = || frame.sets.iter().flat_map(|set| &set.tools.texts);
+    let (foreign, own) =
+        (tools().any(|tool| ![POOLED, OURS].contains(&tool.as_str())), tools().any(|tool| tool == OURS));
+    let is_part = |table: &Table| match own {
+        false => table.key.workload.is_none(),
+        true => {
+            let is_known = POOLED_OPERATIONS.contains(&table.key.operation.as_str());
+            is_known && table.primary && table.is_grid() && table.cells.len() > 1
+        }
+    };
     let parts: Vec<usize> = (0..tables.len())
-        .filter(|place| tables[*place].key.workload.is_none() && tables[*place].present() == frame.sets.len())
+        .filter(|place| is_part(&tables[*place]) && tables[*place].present() == frame.sets.len())
         .collect();
     let alike = |place: &usize| {
         let (key, first) = (&tables[*place].key, &tables[parts[0]].key);
         (&key.metric, key.unit) == (&first.metric, first.unit)
     };
-    if foreign || parts.is_empty() || !parts.iter().all(alike) {
+    if foreign || parts.len() < 1 + usize::from(own) || !parts.iter().all(alike) {
         return None;
     }
     let joined = |at: usize, candidate: usize| {

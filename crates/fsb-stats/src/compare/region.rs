@@ -32,12 +32,14 @@ pub struct CompareRequest {
     /// The number of comparisons of the same size that are held to one page, this one included:
     /// [`hold_together`](super::Document::hold_together).
     pub pages: usize,
+    /// Whether the operations of IOzone are also pooled as [`ALL`](super::ALL).
+    pub pooled: bool,
 }
 
 impl CompareRequest {
     /// Without any variation that is known beforehand.
     pub const fn new(baseline: usize, theta: f64) -> CompareRequest {
-        CompareRequest { baseline, theta, between_runs: None, between_sessions: None, pages: 1 }
+        CompareRequest { baseline, theta, between_runs: None, between_sessions: None, pages: 1, pooled: true }
     }
 }
 

@@ -334,6 +334,8 @@ impl Requests {
         CompareRequest {
             between_runs: self.stated.or(self.history.ratios),
             between_sessions: self.stated.or(sessions),
+            // The pool of 2011 is one of values.
+            pooled: false,
             ..CompareRequest::new(0, self.theta)
         }
     }
