@@ -4,7 +4,7 @@ use fsb_compat::pokorny::RateTable;
 use fsb_compat::{fedorchuk, horvath, pokorny, postmark};
 use fsb_model::units::show_bytes;
 use fsb_model::{CacheState, Cell, RunRecord, Unit, metric};
-use fsb_report::run::{PublishedLayout, PublishedRate, PublishedTable, PublishedValue};
+use fsb_report::run::{PublishedLayout, PublishedRate, PublishedSum, PublishedTable, PublishedValue};
 use fsb_runner::suite;
 use fsb_testbed::control::memory_limit::{MEMORY_LIMIT, limit_of};
 
@@ -68,6 +68,7 @@ fn horvath(record: &RunRecord) -> Option<PublishedTable> {
         first: true,
         layout: PublishedLayout::Tests,
         rows: horvath::published().into_iter().filter_map(value).collect(),
+        sums: Vec::new(),
     })
 }
 
@@ -112,6 +113,7 @@ fn micro() -> PublishedTable {
         first: true,
         layout: PublishedLayout::Rates,
         rows: pokorny::appendix_c().into_iter().map(value).collect(),
+        sums: Vec::new(),
     }
 }
 
@@ -140,7 +142,7 @@ fn of_postmark((title, note): (&str, &str), rates: Vec<postmark::PublishedRate>)
     };
     let rows = rates.into_iter().filter_map(value).collect();
     let (title, note) = (title.to_owned(), note.to_owned());
-    PublishedTable { title, note, first: true, layout: PublishedLayout::Tests, rows }
+    PublishedTable { title, note, first: true, layout: PublishedLayout::Tests, rows, sums: Vec::new() }
 }
 
 /// Returns the results of 2008 for copying and deleting, whose rows are configurations.
@@ -161,5 +163,10 @@ fn trees() -> PublishedTable {
         first: true,
         layout: PublishedLayout::Configurations,
         rows: fedorchuk::published().into_iter().map(value).collect(),
+        sums: vec![PublishedSum {
+            row: fedorchuk::SUM.to_owned(),
+            after: fedorchuk::ALL.to_owned(),
+            parts: fedorchuk::PARTS.map(str::to_owned).into(),
+        }],
     }
 }

@@ -10,6 +10,13 @@ pub const TITLE: (&str, &str) = (
      systems, not the times.",
 );
 
+/// The workload that copies all sets at once, which the article compares with the sum of the single copies.
+pub const ALL: &str = "copy all";
+/// The workloads that copy one set each.
+pub const PARTS: [&str; 4] = ["copy music", "copy portage", "copy avi", "copy iso"];
+/// The name of their sum.
+pub const SUM: &str = "single copies";
+
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedTime {
     /// As printed: `ext3, ordered`.

@@ -45,7 +45,9 @@ pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
 pub use device::device_text;
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
-pub use published::{Published, PublishedLayout, PublishedRate, PublishedRow, PublishedTable, PublishedValue};
+pub use published::{
+    Published, PublishedLayout, PublishedRate, PublishedRow, PublishedSum, PublishedTable, PublishedValue,
+};
 pub use report_trial::{
     MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
 };
@@ -404,10 +406,12 @@ fn beside(summary: &Summary, table: &PublishedTable) -> Published {
             printed: if known.rate.is_some() { printed(&known.row) } else { Vec::new() },
         })
     });
+    let mut rows = rows.collect();
+    table.sums.iter().for_each(|sum| sum.add_to(&mut rows));
     let (title, note) = (table.title.clone(), table.note.clone());
     let absent = summary.targets.iter().filter(|target| target.unavailable.is_some());
     let unavailable = absent.map(TargetSummary::label).collect();
-    Published { title, note, first: table.first, layout: table.layout, rows: rows.collect(), file_systems, unavailable }
+    Published { title, note, first: table.first, layout: table.layout, rows, file_systems, unavailable }
 }
 
 /// Compares the cases that have the same units and values in both runs; `None` without any.

@@ -33,6 +33,40 @@ pub struct PublishedTable {
     pub layout: PublishedLayout,
     /// The values.
     pub rows: Vec<PublishedValue>,
+    /// Rows that sum up others.
+    pub sums: Vec<PublishedSum>,
+}
+
+/// A row that sums up other rows of a published table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PublishedSum {
+    /// The name of the row.
+    pub row: String,
+    /// The row that it follows.
+    pub after: String,
+    /// The rows whose values are added.
+    pub parts: Vec<String>,
+}
+
+impl PublishedSum {
+    /// Adds the row, if all rows that it needs are there. A target or a file system that lacks a part has no sum.
+    pub(super) fn add_to(&self, rows: &mut Vec<PublishedRow>) {
+        let find = |name: &String| rows.iter().position(|row| row.workload == *name);
+        let parts: Option<Vec<&PublishedRow>> = self.parts.iter().map(|part| Some(&rows[find(part)?])).collect();
+        let (Some(after), Some(parts)) = (find(&self.after), parts) else { return };
+        let Some(first) = parts.first() else { return };
+        let sum = |place: usize, of: fn(&PublishedRow) -> &Vec<Option<f64>>| -> Option<f64> {
+            parts.iter().map(|part| of(part)[place]).sum()
+        };
+        let row = PublishedRow {
+            workload: self.row.clone(),
+            ours: (0..first.ours.len()).map(|place| sum(place, |row| &row.ours)).collect(),
+            theirs: (0..first.theirs.len()).map(|place| sum(place, |row| &row.theirs)).collect(),
+            printed: Vec::new(),
+            ..(*first).clone()
+        };
+        rows.insert(after + 1, row);
+    }
 }
 
 /// One published value.
@@ -188,7 +222,36 @@ impl PublishedRow {
 
 #[cfg(test)]
 mod tests {
-    use super::minutes;
+    use fsb_model::Unit;
+
+    use super::{PublishedRow, PublishedSum, minutes};
+
+    #[test]
+    fn a_sum_follows_the_row_that_it_is_compared_with() {
+        let row = |name: &str, ours: [Option<f64>; 2], theirs: f64| PublishedRow {
+            workload: name.to_owned(),
+            group: None,
+            unit: Unit::Seconds,
+            ours: ours.to_vec(),
+            theirs: vec![Some(theirs)],
+            printed: Vec::new(),
+        };
+        let mut rows = vec![
+            row("all", [Some(9.0), Some(8.0)], 277.0),
+            row("a", [Some(1.0), None], 6.0),
+            row("b", [Some(2.5), Some(3.0)], 101.0),
+        ];
+        let of = |parts: &[&str]| PublishedSum {
+            row: "sum".to_owned(),
+            after: "all".to_owned(),
+            parts: parts.iter().map(|part| (*part).to_owned()).collect(),
+        };
+        of(&["a", "c"]).add_to(&mut rows);
+        assert_eq!(rows.len(), 3, "a part is missing");
+        of(&["a", "b"]).add_to(&mut rows);
+        assert_eq!(rows[1], row("sum", [Some(3.5), None], 107.0));
+        assert_eq!(rows[2].workload, "a");
+    }
 
     #[test]
     fn times_are_shown_as_they_were_printed() {

@@ -387,6 +387,7 @@ mod run {
             first: false,
             layout: PublishedLayout::Tests,
             rows: vec![value("ext2", 0.342_711), value("ntfs", 0.113_5)],
+            sums: Vec::new(),
         };
         let summary = Summary::of_run(&record, &trials).with_published(&table);
         let html = own(&render(&summary, &trials));
@@ -415,7 +416,7 @@ mod run {
             value(read, "ntfs", 0.011_876, "84.2"),
         ];
         let (title, note) = ("Tables 6".to_owned(), "A note.".to_owned());
-        let table = PublishedTable { title, note, first: true, layout: PublishedLayout::Rates, rows };
+        let table = PublishedTable { title, note, first: true, layout: PublishedLayout::Rates, rows, sums: Vec::new() };
         let summary = Summary::of_run(&record, &trials).with_published(&table);
         let html = own(&render(&summary, &trials));
         let section = between(&html, "id=\"published\"", "</section>");
