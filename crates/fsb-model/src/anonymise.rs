@@ -621,6 +621,9 @@ impl<'v> Anonymiser<'v> {
             distribution: _,
             architecture: _,
             cpu: _,
+            board: _,
+            bios: _,
+            caches: _,
             cpus: _,
             numa_nodes: _,
             memory_bytes: _,
@@ -653,8 +656,20 @@ impl<'v> Anonymiser<'v> {
     }
 
     fn device(&mut self, device: &mut DeviceManifest) {
-        let DeviceManifest { name, model, serial, size_bytes: _, partition_start: _, queue: _, backing, beneath } =
-            device;
+        let DeviceManifest {
+            name,
+            model,
+            serial,
+            controller: _,
+            interface: _,
+            rotations_per_minute: _,
+            buffer_bytes: _,
+            size_bytes: _,
+            partition_start: _,
+            queue: _,
+            backing,
+            beneath,
+        } = device;
         let is_mapped = name.starts_with("dm-");
         if !is_kernel_name(name) {
             let before = std::mem::take(name);

@@ -22,6 +22,12 @@ pub struct HostManifest {
     pub architecture: String,
     /// The processor's own name.
     pub cpu: Option<String>,
+    /// The vendor, the name and the version of the board, as the firmware describes it.
+    pub board: Option<String>,
+    /// The vendor, the version and the date of the firmware.
+    pub bios: Option<String>,
+    /// The caches of the first processor, nearest first.
+    pub caches: Vec<ProcessorCache>,
     /// Online logical processors.
     pub cpus: u32,
     /// NUMA nodes that are online.
@@ -50,6 +56,20 @@ pub struct HostManifest {
     pub fsb_version: String,
     /// The commit it was built from, if known.
     pub fsb_commit: Option<String>,
+}
+
+/// A cache of a processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessorCache {
+    /// 1 is the nearest.
+    pub level: u32,
+    /// `data`, `instruction` or `unified`.
+    pub kind: String,
+    /// Bytes.
+    pub size_bytes: u64,
+    /// The number of logical processors that share it, if the kernel reports it.
+    pub shared_by: Option<u32>,
 }
 
 /// The block device that a name led to. A name is a link, which may lead elsewhere a moment later, and the kernel
@@ -90,6 +110,14 @@ pub struct DeviceManifest {
     pub model: Option<String>,
     /// Serial number or WWID, which a resume compares.
     pub serial: Option<String>,
+    /// Driver and PCI identity of the controller: `ahci, PCI 8086:8c82`.
+    pub controller: Option<String>,
+    /// The interface with its speed: `ATA, 6.0 Gbps`.
+    pub interface: Option<String>,
+    /// Rotations per minute, if the disk reports them.
+    pub rotations_per_minute: Option<u32>,
+    /// Bytes of the disk's buffer, if the disk reports them.
+    pub buffer_bytes: Option<u64>,
     /// Bytes.
     pub size_bytes: u64,
     /// First sector of a partition, in 512-byte sectors.

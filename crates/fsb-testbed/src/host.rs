@@ -11,6 +11,7 @@ use fsb_sys::mountinfo::{self, Mount};
 use fsb_sys::{Roots, memory, read_trimmed};
 
 use crate::fs;
+use crate::hardware::{self, Attachment};
 
 /// Returns the bytes of memory of the machine, if the kernel reports them.
 pub fn memory_bytes() -> Option<u64> {
@@ -77,8 +78,11 @@ pub(crate) fn manifest_at(roots: &Roots) -> HostManifest {
         distribution: distribution(),
         architecture: std::env::consts::ARCH.to_owned(),
         cpu: cpu_name(&roots.proc_text("cpuinfo").unwrap_or_default()),
-        cpus: count_list(&roots.sys_text("devices/system/cpu/online").unwrap_or_default()).unwrap_or(1),
-        numa_nodes: count_list(&roots.sys_text("devices/system/node/online").unwrap_or_default()),
+        board: hardware::board(roots),
+        bios: hardware::bios(roots),
+        caches: hardware::caches(roots),
+        cpus: hardware::count_list(&roots.sys_text("devices/system/cpu/online").unwrap_or_default()).unwrap_or(1),
+        numa_nodes: hardware::count_list(&roots.sys_text("devices/system/node/online").unwrap_or_default()),
         memory_bytes: memory::meminfo(roots, "MemTotal").unwrap_or(0),
         swap_bytes: memory::meminfo(roots, "SwapTotal").unwrap_or(0),
         governor: roots.sys_text("devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -110,17 +114,6 @@ fn cpu_name(text: &str) -> Option<String> {
     let name =
         ["model name", "Processor", "cpu model", "uarch", "cpu", "CPU part"].iter().find_map(|key| value(key))?;
     Some(name.trim().to_owned())
-}
-
-/// Returns the count of the numbers in a list such as `0-3,8`.
-fn count_list(text: &str) -> Option<u32> {
-    text.split(',')
-        .map(|range| {
-            let (first, last) = range.trim().split_once('-').unwrap_or((range.trim(), range.trim()));
-            let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-            last.checked_sub(first)?.checked_add(1)
-        })
-        .sum()
 }
 
 /// Returns whether frequency boost is on. acpi-cpufreq and others have `boost`, intel_pstate has the inverse.
@@ -286,7 +279,12 @@ fn of_directory(directory: &Path, depth: u32) -> DeviceManifest {
         }
         beneath.extend(block::members(directory).iter().map(|member| of_directory(member, depth - 1)));
     }
+    let Attachment { controller, interface, rotations_per_minute, buffer_bytes } = hardware::attachment(directory);
     DeviceManifest {
+        controller,
+        interface,
+        rotations_per_minute,
+        buffer_bytes,
         name: directory.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         model: first(&["device/model", "dm/name", "md/level"]),
         serial: first(&["serial", "device/serial", "wwid", "device/wwid", "dm/uuid", "md/uuid"]),
@@ -389,15 +387,6 @@ mod tests {
         let manifest = manifest();
         assert!(!manifest.kernel.is_empty() && manifest.cpus > 0 && manifest.memory_bytes > 0);
         assert_eq!(boot_id().len(), 36);
-    }
-
-    #[test]
-    fn processor_lists_are_counted() {
-        assert_eq!(count_list("0"), Some(1));
-        assert_eq!(count_list("0-1,4,6-7"), Some(5));
-        for text in ["", "a", "3-1"] {
-            assert_eq!(count_list(text), None, "{text:?}");
-        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::host::{DeviceManifest, HostManifest};
+use fsb_model::host::{DeviceManifest, HostManifest, ProcessorCache};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
 use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
@@ -160,6 +160,11 @@ fn device(rows: &mut Rows, prefix: &str, device_found: &DeviceManifest) {
     rows.seen(&format!("{prefix}device"), format!("{}{}", device_found.name, size.unwrap_or_default()));
     rows.seen_if(&format!("{prefix}model"), device_found.model.as_deref());
     rows.seen_if(&format!("{prefix}serial"), device_found.serial.as_deref());
+    rows.seen_if(&format!("{prefix}controller"), device_found.controller.as_deref());
+    rows.seen_if(&format!("{prefix}interface"), device_found.interface.as_deref());
+    let rotations = device_found.rotations_per_minute.map(|number| format!("{number} per minute"));
+    rows.seen_if(&format!("{prefix}rotations"), rotations);
+    rows.seen_if(&format!("{prefix}buffer"), device_found.buffer_bytes.map(|bytes| show_bytes(bytes as f64)));
     rows.seen_if(&format!("{prefix}partition starts at sector"), device_found.partition_start.map(|s| s.to_string()));
     let place = device_found.partition_start.and(device_found.partition_place());
     rows.seen_if(&format!("{prefix}position on its disk"), place.map(|place| place_text(&place)));
@@ -220,6 +225,22 @@ fn virtual_machine(record: &RunRecord) -> Option<EnvironmentTable> {
     rows.table("Virtual machine")
 }
 
+/// Returns the name of a cache: `L1 data cache`, `L3 cache`.
+fn cache_name(cache: &ProcessorCache) -> String {
+    match cache.kind.as_str() {
+        "unified" => format!("L{} cache", cache.level),
+        kind => format!("L{} {kind} cache", cache.level),
+    }
+}
+
+fn cache_text(cache: &ProcessorCache) -> String {
+    let size = show_bytes(cache.size_bytes as f64);
+    match cache.shared_by {
+        Some(processors) if processors > 1 => format!("{size}, shared by {processors} logical processors"),
+        _ => size,
+    }
+}
+
 fn machine(host: &HostManifest, on: Option<&str>) -> Option<EnvironmentTable> {
     let mut rows = Rows::default();
     rows.seen_if("host", on);
@@ -228,6 +249,11 @@ fn machine(host: &HostManifest, on: Option<&str>) -> Option<EnvironmentTable> {
     rows.seen_if("distribution", host.distribution.as_deref());
     rows.seen("architecture", host.architecture.as_str());
     rows.seen_if("processor", host.cpu.as_deref());
+    for cache in &host.caches {
+        rows.seen(&cache_name(cache), cache_text(cache));
+    }
+    rows.seen_if("board", host.board.as_deref());
+    rows.seen_if("firmware", host.bios.as_deref());
     rows.seen_if("logical processors", (host.cpus > 0).then(|| host.cpus.to_string()));
     rows.seen_if("NUMA nodes", host.numa_nodes.map(|nodes| nodes.to_string()));
     rows.seen_if("memory", (host.memory_bytes > 0).then(|| show_bytes(host.memory_bytes as f64)));
@@ -245,4 +271,51 @@ fn machine(host: &HostManifest, on: Option<&str>) -> Option<EnvironmentTable> {
         rows.seen("fsb", format!("{}{commit}", host.fsb_version));
     }
     rows.table("Machine")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hardware_is_listed_as_far_as_it_is_known() {
+        let cache = |level, kind: &str, size_bytes, shared_by| ProcessorCache {
+            level,
+            kind: kind.to_owned(),
+            size_bytes,
+            shared_by,
+        };
+        let host = HostManifest {
+            board: Some("ASUSTeK Z97-A".to_owned()),
+            bios: Some("American Megatrends 2801".to_owned()),
+            caches: vec![cache(1, "data", 32 << 10, Some(1)), cache(3, "unified", 8 << 20, Some(8))],
+            ..HostManifest::default()
+        };
+        let table = machine(&host, None).expect("a table");
+        let found = |what: &str| table.rows.iter().find(|row| row.what == what).and_then(|row| row.observed.clone());
+        assert_eq!(found("board").as_deref(), Some("ASUSTeK Z97-A"));
+        assert_eq!(found("firmware").as_deref(), Some("American Megatrends 2801"));
+        assert_eq!(found("L1 data cache").as_deref(), Some("32.0 KiB"));
+        assert_eq!(found("L3 cache").as_deref(), Some("8.00 MiB, shared by 8 logical processors"));
+        let disk = DeviceManifest {
+            name: "sda".to_owned(),
+            controller: Some("ahci, PCI 8086:8c82".to_owned()),
+            interface: Some("ATA, 6.0 Gbps".to_owned()),
+            rotations_per_minute: Some(7200),
+            buffer_bytes: Some(64 << 20),
+            ..DeviceManifest::default()
+        };
+        let mut rows = Rows::default();
+        device(&mut rows, "", &disk);
+        let shown: Vec<_> = rows.0.iter().map(|row| (row.what.as_str(), row.observed.as_deref().unwrap())).collect();
+        assert_eq!(
+            shown[1..],
+            [
+                ("controller", "ahci, PCI 8086:8c82"),
+                ("interface", "ATA, 6.0 Gbps"),
+                ("rotations", "7200 per minute"),
+                ("buffer", "64.0 MiB"),
+            ]
+        );
+    }
 }
