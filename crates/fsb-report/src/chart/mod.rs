@@ -7,6 +7,7 @@
 pub(crate) mod axis;
 mod boxes;
 mod cache_warm_up;
+mod cycles;
 mod heat;
 mod latency;
 pub(crate) mod look;
@@ -38,6 +39,7 @@ static CHARTS: &[ChartKind] = &[
     latency::KIND,
     timeline::KIND,
     cache_warm_up::KIND,
+    cycles::KIND,
     runs::KIND,
     medians::BY_FILE_SIZE,
     medians::BY_RECORD_SIZE,

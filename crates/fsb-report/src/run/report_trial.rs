@@ -13,6 +13,8 @@ use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::cycles::Cycles;
+
 /// A trial without the fields that no report shows. The others are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportTrial {
@@ -55,11 +57,18 @@ pub struct ShownExtras {
     pub timelines: Vec<Timeline>,
     /// Histograms by operation: its own, or the merged ones of all trials of its cell.
     pub latency: BTreeMap<String, String>,
+    /// The cycles of a micro-benchmark.
+    pub cycles: Option<Cycles>,
 }
 
 /// The extras of a trial that has none.
-static NO_EXTRAS: ShownExtras =
-    ShownExtras { error: None, interference: Vec::new(), timelines: Vec::new(), latency: BTreeMap::new() };
+static NO_EXTRAS: ShownExtras = ShownExtras {
+    error: None,
+    interference: Vec::new(),
+    timelines: Vec::new(),
+    latency: BTreeMap::new(),
+    cycles: None,
+};
 
 /// The parts of trials that many of them share: the case, the target and the metrics.
 #[derive(Debug, PartialEq)]
@@ -197,14 +206,19 @@ pub struct TrialFields<'a> {
     #[serde(default, borrow)]
     pub latency: BTreeMap<Text<'a>, Text<'a>>,
     #[serde(default)]
-    pub observed: IdleField,
+    pub observed: ObservedFields<'a>,
 }
 
-/// The part of the observations that says whether the target was idle each time the clock started.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub struct IdleField {
+/// The part of the observations that reports show.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct ObservedFields<'a> {
+    /// Whether the target was idle each time the clock started.
     #[serde(default, alias = "settled")]
     idle: Option<bool>,
+    #[serde(default)]
+    seconds_per_iteration: Cow<'a, [f64]>,
+    #[serde(default)]
+    cycle_spans_ns: Cow<'a, [[u64; 2]]>,
 }
 
 /// The fields of a [`Metric`].
@@ -263,7 +277,11 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
             samples: SampleFields { timed_ns: Cow::Borrowed(&trial.samples.timed_ns) },
             timelines: Cow::Borrowed(&trial.timelines),
             latency: trial.latency.iter().map(|(name, found)| (Text(text(name)), Text(text(found)))).collect(),
-            observed: IdleField { idle: trial.observed.idle },
+            observed: ObservedFields {
+                idle: trial.observed.idle,
+                seconds_per_iteration: Cow::Borrowed(&trial.observed.seconds_per_iteration),
+                cycle_spans_ns: Cow::Borrowed(&trial.observed.cycle_spans_ns),
+            },
         }
     }
 }
@@ -285,7 +303,10 @@ impl ShownTrials {
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
-        let extras = ShownExtras { error, interference, timelines, latency: latency.collect() };
+        let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
+        let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
+        let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns);
+        let extras = ShownExtras { error, interference, timelines, latency: latency.collect(), cycles };
         self.list.push(ReportTrial {
             what,
             phase: trial.phase,

@@ -16,6 +16,7 @@ use serde::Serialize;
 use super::cache_warm_up::WarmUps;
 use super::causes::Explanation;
 use super::claims::PublishedClaims;
+use super::cycles::Cycles;
 use super::environment::EnvironmentTable;
 use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
@@ -252,6 +253,9 @@ pub struct Measured {
     /// The warm-up of the cache; absent for workloads other than `cache-warm-up`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warm_up: Option<WarmUps>,
+    /// The cycles of the first trial; absent for workloads other than the micro-benchmarks of 2023.
+    #[serde(skip)]
+    pub cycles: Option<Cycles>,
 }
 
 /// Whether a cell has values.

@@ -5,18 +5,18 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options, samples_csv};
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Outcome, Repetition, RunRecord, StopReason, Trial};
-use fsb_report::device_text;
 use fsb_report::show::{counted, percent};
+use fsb_report::{Report, device_text};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
 use fsb_stats::{describe, quantile, t_interval, warm_up_length};
@@ -28,6 +28,7 @@ use super::help::heading;
 use crate::coordinator::{self, Turn};
 use crate::message::{self, MessageFormat, notify, say};
 use crate::progress::{Progress, Verbosity};
+use crate::results::Output;
 use crate::{code, exit, result_owner, results};
 
 /// The file of settings in the current directory.
@@ -41,6 +42,7 @@ const RARE: [&str; 8] =
 const CONCURRENT: &str = "allow-concurrent";
 const PRECISION: &str = "precision";
 const BUDGET: &str = "budget";
+const REPORT: &str = "report";
 
 const ABOUT: &str = "Micro-benchmark one directory, with the options of the 2023 tool";
 
@@ -71,6 +73,7 @@ pub struct Arguments {
     typed: Vec<(&'static str, String)>,
     precision: Option<String>,
     budget: Option<String>,
+    report: Option<PathBuf>,
     allow_concurrent: bool,
 }
 
@@ -108,6 +111,9 @@ impl Args for Arguments {
         let command = command.arg(precision.help("Add blocks of cycles until mean is within ±P"));
         let budget = Arg::new(BUDGET).long(BUDGET).value_name("TIME").requires(PRECISION).help_heading(heading::TIME);
         let command = command.arg(budget.help("Time limit of --precision [default: 5m]").hide_short_help(true));
+        let report = Arg::new(REPORT).long(REPORT).value_name("FILE").value_parser(value_parser!(PathBuf));
+        let report = report.help("Report with diagrams, such as a.html").help_heading(heading::OUTPUT);
+        let command = command.arg(report.hide_short_help(true));
         let help = "Measure although another fsb measures";
         command.arg(concurrent.help(help).help_heading(heading::MACHINE).hide_short_help(true))
     }
@@ -130,7 +136,8 @@ impl FromArgMatches for Arguments {
         }
         let own = |name| matches.get_one::<String>(name).cloned();
         let (precision, budget) = (own(PRECISION), own(BUDGET));
-        Ok(Arguments { typed, precision, budget, allow_concurrent: matches.get_flag(CONCURRENT) })
+        let report = matches.get_one::<PathBuf>(REPORT).cloned();
+        Ok(Arguments { typed, precision, budget, report, allow_concurrent: matches.get_flag(CONCURRENT) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -154,6 +161,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         result_owner::check_option("--exportOutput", path, "results.csv")?;
     }
     let chooses_iterations = arguments.precision.is_some() && !options.is_given("iterations");
+    let report = Output { file: arguments.report.clone(), ..Output::default() };
+    if let Some(path) = &arguments.report {
+        // A wrong name is refused before the measurement.
+        report.resolve()?;
+        result_owner::check_option("--report", path, "results.html")?;
+    }
     if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {
         let text = "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations";
         log.warn(&notice::ONE_THREAD, text)?;
@@ -177,7 +190,12 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         log.write(Level::Info, &text)?;
     }
     let (record, trials) = measure(&options, &repetition, &mut log, turn)?;
-    finish(&record, &trials, &options, &mut log)
+    let code = finish(&record, &trials, &options, &mut log)?;
+    if code == exit::DONE && report.file.is_some() {
+        let summary = results::summary(&record, &trials);
+        report.emit(&Report::of_run(&summary, &trials))?;
+    }
+    Ok(code)
 }
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {

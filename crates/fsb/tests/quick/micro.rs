@@ -44,6 +44,23 @@ fn samples_are_exported_and_the_statistics_are_theirs() {
     }
 }
 
+#[test]
+fn a_report_draws_the_cycles_over_iterations_and_time() {
+    let scratch = scratch();
+    let arguments = ["micro", "create", "--output", ".", "--fileCount", "3", "--iterations", "5", "--runCount", "4"];
+    let more = ["--warmupCycleCount", "2", "--report", "a.html"];
+    expect_code(&fsb(scratch.path(), &[&arguments[..], &more].concat()), 0);
+    let page = fs::read_to_string(scratch.path().join("a.html")).unwrap();
+    let (_, chart) = page.split_once("id=\"cycles-0\"").expect("the page has the diagram");
+    let (_, figure) = chart.split_once("\"xaxis\":\"x\"").map_or(("", chart), |(before, after)| (before, after));
+    assert!(figure.contains("iterations") && figure.contains("seconds from the first cycle"), "{figure}");
+    // Four cycles of five iterations.
+    assert!(chart.contains("\"x\":[5,10,15,20]"), "{}", &chart[..2000.min(chart.len())]);
+    let refused =
+        fails(scratch.path(), &[&arguments[..], &["--report", "a.docx"]].concat(), 2, "output/unknown-format");
+    assert!(refused["message"].as_str().unwrap().contains("docx"), "{refused}");
+}
+
 /// Returns the samples of an export, which has the columns of Appendix C.
 fn samples(exported: &str) -> Vec<f64> {
     let rows = exported.strip_prefix("#,value,unit\n").unwrap().lines().zip(1..);
