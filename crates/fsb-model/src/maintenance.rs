@@ -18,17 +18,23 @@ pub enum Maintenance {
     SnapshotDelete,
     /// The output of a snapshot as a stream.
     Send,
+    /// The reduction of the mounted file system by a quarter of its size.
+    Shrink,
+    /// The defragmentation of all files of the mounted file system.
+    Defragment,
 }
 
 impl Maintenance {
     /// Every operation.
-    pub const ALL: [Maintenance; 6] = [
+    pub const ALL: [Maintenance; 8] = [
         Maintenance::Check,
         Maintenance::Freeze,
         Maintenance::Subvolume,
         Maintenance::Snapshot,
         Maintenance::SnapshotDelete,
         Maintenance::Send,
+        Maintenance::Shrink,
+        Maintenance::Defragment,
     ];
 
     /// Returns the name in workloads.
@@ -40,6 +46,8 @@ impl Maintenance {
             Maintenance::Snapshot => "snapshot",
             Maintenance::SnapshotDelete => "snapshot-delete",
             Maintenance::Send => "send",
+            Maintenance::Shrink => "shrink",
+            Maintenance::Defragment => "defragment",
         }
     }
 }

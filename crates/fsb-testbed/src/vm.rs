@@ -130,6 +130,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
                 programs.insert(program::require(name, tools.package)?);
             }
         }
+        programs.extend(member.maintenance_programs().iter().filter_map(|name| program::find(name)));
         modules.extend(member.modules().iter().map(|name| (*name).to_owned()));
         optional.extend(member.helper_modules().iter().map(|name| (*name).to_owned()));
         // Images in files become disks of the guest.

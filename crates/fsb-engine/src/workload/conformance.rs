@@ -40,6 +40,8 @@ const NOT_EVERYWHERE: &[&str] = &[
     "snapshot",
     "snapshot-delete",
     "send",
+    "shrink",
+    "defragment",
 ];
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {
@@ -601,6 +603,8 @@ fn labels_say_what_makes_a_cell_another_one() {
         ("fsck", &[("files", 500.into())], "fsck of 500 4K files, cold"),
         ("freeze", &[("files", 7.into()), ("file_size", 0.into())], "freeze of 7 empty files"),
         ("snapshot-delete", &[("files", 7.into())], "snapshot-delete of 7 4K files"),
+        ("shrink", &[("files", 7.into())], "shrink of 7 4K files"),
+        ("defragment", &[], "defragment of 64 256K files"),
         ("truncate", &[], "truncate shrink 4K"),
         ("truncate", &[("mode", "grow".into()), ("files", 2.into())], "truncate grow 4K of 1M files"),
         ("lookup", &[], "stat 4 deep, 5 wide, warm"),

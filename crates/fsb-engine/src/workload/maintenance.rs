@@ -1,7 +1,12 @@
-//! Maintenance of a whole file system that holds a set of files: a check, a freeze, snapshots.
+//! Maintenance of a whole file system that holds a set of files: a check, a freeze, snapshots, shrinking,
+//! defragmentation.
 //!
 //! These operations need root, which workers do not have: the worker makes and removes the files, and the agent measures
 //! the operation itself ([`Profile::maintenance`]). A worker measures it only on the null backend.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use fsb_model::metric::MAINTENANCE_TIME;
 use fsb_model::{Bytes, CacheState, Maintenance, Params};
@@ -12,6 +17,7 @@ use super::parameter::{self, Parameter, ParameterGroup, ParameterKind, group};
 use super::params::{self, Reader};
 use crate::backend::{Backend, CALLS};
 use crate::clock::OperationKind;
+use crate::data::{Data, DataSource};
 use crate::fileset::{self, Content, Layout, MOST_DIRECTORIES, MOST_FILES};
 use crate::io_loop::OpenFileSet;
 use crate::profile::{Profile, Renewal};
@@ -58,6 +64,23 @@ pub(super) static SEND: MaintenanceWorkload = MaintenanceWorkload {
     about: "write a snapshot of all files as a stream to /dev/null (btrfs send)",
 };
 
+/// Makes the file system smaller.
+pub(super) static SHRINK: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Shrink,
+    about: "shrink the mounted file system that holds the files by a quarter (btrfs filesystem resize); it grows again \
+            outside the clock",
+};
+
+/// Defragments files whose blocks alternate.
+pub(super) static DEFRAGMENT: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Defragment,
+    about: "defragment the mounted file system, whose files were written a block at a time in turn (e4defrag, xfs_fsr, \
+            btrfs filesystem defragment)",
+};
+
+/// Bytes of the writes that fragment a file.
+const FRAGMENT: u64 = 4096;
+
 /// A member: one operation, and the files that the file system holds meanwhile.
 pub(super) struct MaintenanceWorkload {
     operation: Maintenance,
@@ -79,9 +102,14 @@ impl Workload for MaintenanceWorkload {
 
     fn parameters(&self) -> Vec<Parameter> {
         use ParameterKind::{Number, Size};
+        // A sync follows each block of a fragmented file.
+        let (files, file_size) = match self.operation {
+            Maintenance::Defragment => ("64", "256K"),
+            _ => ("min(10000, size/64K)", "4K"),
+        };
         let files = [
-            Parameter::new("files", Number(1..=MOST_FILES), "min(10000, size/64K)", "number of files"),
-            Parameter::new("file_size", Size(0..=1 << 60), "4K", "size of each file"),
+            Parameter::new("files", Number(1..=MOST_FILES), files, "number of files"),
+            Parameter::new("file_size", Size(0..=1 << 60), file_size, "size of each file"),
             Parameter::new("files_per_directory", Number(1..=MOST_FILES), "1000", "files of each directory"),
             parameter::data(),
         ];
@@ -147,6 +175,8 @@ impl Job for MaintenanceJob {
                 cold_bytes_per_operation: files * 64,
                 ..base
             },
+            // Defragmented files have nothing to defragment.
+            Maintenance::Defragment => Profile { renewal: Renewal::Recreate, operations: 1, ..base },
             _ => Profile { renewal: Renewal::Never, operations: 10, divisible: true, repeats_in_place: true, ..base },
         }
     }
@@ -171,6 +201,10 @@ impl Job for MaintenanceJob {
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         match context.preparing {
             Preparing::Settling => Ok(()),
+            _ if self.operation == Maintenance::Defragment => {
+                fileset::make(&context.set(), &self.layout, Content::Empty, context.data())?;
+                scatter(&context.set(), &self.layout, context.data())
+            }
             Preparing::All => fileset::build(&context.set(), &self.layout, Content::Full, false, context.data()),
             Preparing::Files => fileset::make(&context.set(), &self.layout, Content::Full, context.data()),
         }
@@ -189,6 +223,24 @@ impl Job for MaintenanceJob {
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         fileset::remove(&context.set(), &context.progress)
     }
+}
+
+/// Writes the files a block at a time, one block of each in turn. A file is closed and synced after each block, so the
+/// file system neither keeps space for the next one nor sees several blocks of a file together.
+fn scatter(set: &Path, layout: &Layout, data: DataSource) -> Result<(), EngineError> {
+    let mut data = Data::new(data, FRAGMENT.min(layout.file_size) as usize);
+    for offset in (0..layout.file_size).step_by(FRAGMENT as usize) {
+        for number in 0..layout.files {
+            let path = set.join(layout.path(number));
+            let length = FRAGMENT.min(layout.file_size - offset) as usize;
+            let file = OpenOptions::new().write(true).open(&path);
+            let file = file.map_err(|error| EngineError::io("open", &path, &error))?;
+            let bytes = data.window(layout.address(number) + offset, length);
+            file.write_all_at(bytes, offset).map_err(|error| EngineError::io("write to", &path, &error))?;
+            file.sync_data().map_err(|error| EngineError::io("fdatasync of", &path, &error))?;
+        }
+    }
+    Ok(())
 }
 
 /// The operations on the null backend, which take only the time of its clock.

@@ -78,6 +78,8 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &maintenance::SNAPSHOT,
     &maintenance::SNAPSHOT_DELETE,
     &maintenance::SEND,
+    &maintenance::SHRINK,
+    &maintenance::DEFRAGMENT,
     &read_write::REWRITE,
     &read_write::REREAD,
     &read_write::RANDOM_READ,

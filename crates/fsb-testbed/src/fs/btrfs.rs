@@ -127,7 +127,8 @@ impl FileSystem for Btrfs {
         mount::remount_read_only_and_back(idle.point, &[])
     }
 
-    /// From btrfs-subvolume(8) and btrfs-send(8). A deleted subvolume is cleaned up before the next operation.
+    /// From btrfs-subvolume(8), btrfs-send(8) and btrfs-filesystem(8). A deleted subvolume is cleaned up before the next
+    /// operation. Defragmented files are flushed.
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let point = point.to_string_lossy();
         let made = format!("{point}/fsb-made");
@@ -138,6 +139,16 @@ impl FileSystem for Btrfs {
         let clean = words(&["btrfs", "subvolume", "sync", &point]);
         let (before, timed, after) = match operation {
             Maintenance::Check | Maintenance::Freeze => return None,
+            Maintenance::Shrink => {
+                let stat = rustix::fs::statvfs(&*point).ok()?;
+                // The kernel rounds sizes to sectors.
+                let less = format!("-{}", stat.f_blocks * stat.f_frsize / 4 >> 20 << 20);
+                let resize = |size: &str| words(&["btrfs", "filesystem", "resize", size, &point]);
+                (Vec::new(), resize(&less), vec![resize("max")])
+            }
+            Maintenance::Defragment => {
+                (Vec::new(), words(&["btrfs", "filesystem", "defragment", "-r", "-f", &point]), Vec::new())
+            }
             Maintenance::Subvolume => (Vec::new(), create, vec![delete, clean]),
             Maintenance::Snapshot => (Vec::new(), snapshot, vec![delete, clean]),
             Maintenance::SnapshotDelete => (vec![snapshot], delete, vec![clean]),

@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use fsb_model::{Bytes, Geometry};
+use fsb_model::{Bytes, Geometry, Maintenance};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
 use super::file_system::{
-    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, Tools, Tune, ask_about,
-    journal_for,
+    self, Cause, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, Tools,
+    Tune, ask_about, journal_for,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
@@ -109,6 +109,17 @@ impl FileSystem for Ext {
             mount: Vec::new(),
             check: words(&format!("-j {device}")),
         })
+    }
+
+    /// From e4defrag(8), which moves the blocks of extents: those of ext4.
+    fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
+        let defragments = operation == Maintenance::Defragment && self.name == "ext4";
+        let command = || vec!["e4defrag".to_owned(), point.to_string_lossy().into_owned()];
+        defragments.then(|| MaintenanceCommands::only(command()))
+    }
+
+    fn maintenance_programs(&self) -> &'static [&'static str] {
+        if self.name == "ext4" { &["e4defrag"] } else { &[] }
     }
 
     fn modules(&self) -> &'static [&'static str] {

@@ -53,6 +53,13 @@ pub struct Tools {
     pub check: &'static [&'static str],
 }
 
+impl MaintenanceCommands {
+    /// Returns commands without any before and after.
+    pub fn only(timed: Vec<String>) -> MaintenanceCommands {
+        MaintenanceCommands { timed, ..MaintenanceCommands::default() }
+    }
+}
+
 impl Tools {
     /// Returns the names of all programs.
     pub fn programs(&self) -> impl Iterator<Item = &'static str> {
@@ -69,7 +76,8 @@ pub struct Tune {
     pub repair: &'static [&'static str],
 }
 
-/// The commands of a maintenance operation on the mounted file system. All programs are among [`Tools::programs`].
+/// The commands of a maintenance operation on the mounted file system. All programs are among [`Tools::programs`] and
+/// [`FileSystem::maintenance_programs`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MaintenanceCommands {
     /// Creates the subject of the operation.
@@ -195,6 +203,10 @@ pub trait FileSystem: Sync {
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let _ = (operation, point);
         None
+    }
+    /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets can be made without them.
+    fn maintenance_programs(&self) -> &'static [&'static str] {
+        &[]
     }
     /// Returns the mount options that it has beside those of every file system.
     fn options(&self) -> &'static [DeclaredOption] {

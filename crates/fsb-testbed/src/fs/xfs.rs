@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use fsb_model::Geometry;
+use fsb_model::{Geometry, Maintenance};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount, mountinfo};
 
 use super::file_system::{
-    self, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, Tools, ask_about,
+    self, Choice, ExternalJournal, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, Tools, ask_about,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
@@ -98,6 +98,16 @@ impl FileSystem for Xfs {
             check: vec!["-l".to_owned(), device],
             ..ExternalJournal::default()
         })
+    }
+
+    /// From xfs_fsr(8).
+    fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
+        let command = || vec!["xfs_fsr".to_owned(), point.to_string_lossy().into_owned()];
+        (operation == Maintenance::Defragment).then(|| MaintenanceCommands::only(command()))
+    }
+
+    fn maintenance_programs(&self) -> &'static [&'static str] {
+        &["xfs_fsr"]
     }
 
     fn modules(&self) -> &'static [&'static str] {

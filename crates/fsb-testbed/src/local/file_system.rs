@@ -347,11 +347,18 @@ impl ReadyFileSystem {
             Maintenance::Check => tools
                 .is_none_or(|tools| tools.check.is_empty())
                 .then(|| format!("fsb knows no program that checks {name} without repairs")),
-            _ => self
-                .member
-                .maintenance(operation, &self.point)
-                .is_none()
-                .then(|| format!("{name} has no subvolumes and snapshots")),
+            _ => match self.member.maintenance(operation, &self.point) {
+                Some(commands) => {
+                    let program = &commands.timed[0];
+                    let package = tools.map_or("", |tools| tools.package);
+                    program::find(program).is_none().then(|| format!("{program} is missing: install {package}"))
+                }
+                None => Some(match operation {
+                    Maintenance::Shrink => format!("{name} does not shrink while it is mounted"),
+                    Maintenance::Defragment => format!("fsb knows no program that defragments a mounted {name}"),
+                    _ => format!("{name} has no subvolumes and snapshots"),
+                }),
+            },
         };
         Maintenance::ALL.into_iter().filter_map(|operation| Some((operation, why(operation)?))).collect()
     }

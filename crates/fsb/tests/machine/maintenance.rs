@@ -107,6 +107,26 @@ fn a_device_becomes_a_journal_only_if_it_is_empty_or_given_up() {
 }
 
 #[test]
+fn mounted_file_systems_shrink_and_are_defragmented_where_they_can_be() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.xfs", "mkfs.btrfs", "e4defrag", "xfs_fsr");
+    let trials = measured(&["ext4", "btrfs"], "shrink,files=50,file_size=64K");
+    assert_eq!(trials["btrfs"]["outcome"], "ok", "{:#}", trials["btrfs"]);
+    assert_eq!(trials["btrfs"]["metrics"][0]["name"], "maintenance_time");
+    assert_eq!(trials["ext4"]["outcome"], "not_applicable", "{:#}", trials["ext4"]);
+    assert!(trials["ext4"]["error"].as_str().unwrap().contains("does not shrink"));
+    let trials = measured(&["ext4", "ext3", "xfs", "btrfs"], "defragment,files=16");
+    for target in ["ext4", "xfs", "btrfs"] {
+        let trial = &trials[target];
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        // The blocks of the files have moved: all 4 MiB, or nearly so.
+        let moved = trial["observed"]["device_write_bytes"].as_u64().unwrap();
+        assert!(moved >= 2 << 20, "{target}: {trial:#}");
+    }
+    assert!(trials["ext3"]["error"].as_str().unwrap().contains("no program that defragments"), "{:#}", trials["ext3"]);
+}
+
+#[test]
 fn subvolumes_and_snapshots_are_measured_where_there_are_any() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.btrfs");
