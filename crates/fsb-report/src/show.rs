@@ -305,6 +305,7 @@ mod tests {
             verdict,
             unjudged: None,
             power: None,
+            effect: None,
         }
     }
 

@@ -45,6 +45,28 @@ pub struct Comparison {
     /// The changes that the comparison of runs can show; absent where blocks are compared, or nothing is known of how runs vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power: Option<Power>,
+    /// The logarithm of the ratio with its error, for an analysis of several runs. Absent without an interval, and in a
+    /// comparison that was read from a file.
+    #[serde(skip)]
+    pub effect: Option<Effect>,
+}
+
+/// A mean log-ratio with its standard error.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effect {
+    /// The natural logarithm of candidate / baseline.
+    pub log_ratio: f64,
+    /// Its standard error.
+    pub error: f64,
+    /// The degrees of freedom of the standard error.
+    pub degrees: f64,
+}
+
+impl Effect {
+    /// Returns the same estimate with the roles of baseline and candidate exchanged.
+    pub fn inverse(self) -> Effect {
+        Effect { log_ratio: -self.log_ratio, ..self }
+    }
 }
 
 impl Comparison {
@@ -55,6 +77,7 @@ impl Comparison {
             ratio: inverted(self.ratio),
             interval: self.interval.map(|i| Interval { lo: inverted(i.hi), hi: inverted(i.lo) }),
             verdict: self.verdict.inverse(),
+            effect: self.effect.map(Effect::inverse),
             ..self.clone()
         }
     }
@@ -299,6 +322,7 @@ impl Difference {
             verdict,
             unjudged: self.unjudged,
             power: self.power,
+            effect: interval.map(|_| Effect { log_ratio: self.mean, error: self.error, degrees: self.degrees }),
         }
     }
 }

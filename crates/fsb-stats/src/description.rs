@@ -166,6 +166,15 @@ pub(crate) fn t_two_sided(t: f64, degrees: f64) -> f64 {
     beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)).clamp(0.0, 1.0)
 }
 
+/// The probability of an F of at least that size, with these degrees of freedom above and below.
+pub(crate) fn f_upper(f: f64, above: f64, below: f64) -> f64 {
+    if !f.is_finite() {
+        return 0.0;
+    }
+    let (above, below) = (above.clamp(FEWEST_DEGREES, MOST_DEGREES), below.clamp(FEWEST_DEGREES, MOST_DEGREES));
+    beta_reg(below / 2.0, above / 2.0, below / (below + above * f.max(0.0))).clamp(0.0, 1.0)
+}
+
 /// The probability of a normal deviate at least so far from zero, either way.
 pub(crate) fn normal_two_sided(z: f64) -> f64 {
     if z.is_finite() { erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0) } else { 0.0 }

@@ -15,6 +15,7 @@
 //! * [`cache_warm_up`]: the time constant with which the rate of reads from a cold cache rises.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
 //! * [`overall`]: one ratio over many workloads.
+//! * [`random_effects`]: one ratio over many hosts; [`moderator`]: whether a property of the hosts explains how they differ.
 //! * [`blocks_to_scale`]: how much more work would narrow an interval.
 //!
 //! No function returns NaN or infinity: an undefined value is `None`, and an invalid measurement is an
@@ -31,10 +32,12 @@ mod estimate;
 pub mod histogram;
 mod knee;
 mod model;
+mod moderator;
 mod page;
 mod planning;
 mod prior;
 pub mod race;
+mod random_effects;
 mod ranking;
 mod rounds;
 mod sample;
@@ -48,12 +51,14 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 pub use cache_warm_up::{CacheWarmUp, NoWarmUp, ReadBin, cache_warm_up};
 pub use change_points::{ChangePoint, ChangePoints, Level, RunVariation, change_points};
-pub use comparison::{Comparison, paired, welch};
+pub use comparison::{Comparison, Effect, paired, welch};
 pub use description::{Description, describe, quantile, ratio_of_means, t_interval};
 pub use estimate::{Estimate, NOISY, Noise, Trend, UNRELIABLE, trend};
 pub use knee::{Knee, knee};
+pub use moderator::{GroupMean, Moderator, moderator};
 pub use page::{Correlation, Weighted, geometric_mean, hold_groups_over_page, hold_over_page, overall};
 pub use planning::{CaseState, blocks_to_scale, warm_up_length};
+pub use random_effects::{Heterogeneity, RandomEffects, TauMethod, random_effects};
 pub use ranking::{Pair, Ranking, RankingOutcome, Resolution};
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use sample::{AnalysisError, BlockValue, Method};

@@ -247,6 +247,7 @@ impl Ranking {
     pub fn withhold(&mut self) {
         for pair in &mut self.pairs {
             (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
+            pair.comparison.effect = None;
         }
         self.letters.fill(None);
         (self.outcome, self.basis) = (RankingOutcome::NotJudged, None);

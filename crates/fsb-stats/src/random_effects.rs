@@ -1,0 +1,366 @@
+//! Random-effects meta-analysis: one ratio over many hosts whose true ratios differ.
+//!
+//! The estimate yᵢ of host i is normal around its own true log-ratio with the variance vᵢ. The true log-ratios are normal
+//! around μ with the variance τ². τ² is estimated by restricted maximum likelihood (REML; Viechtbauer 2005), and
+//! beside it by the moments of Q (DerSimonian and Laird 1986). The interval of μ is that of Hartung and Knapp (2001) and
+//! of Sidik and Jonkman (2002). The prediction interval is that of Higgins, Thompson and Spiegelhalter (2009), with the
+//! standard error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
+//!
+//! The estimates are computed for several groups with a common τ², because the test of a property of the hosts
+//! ([`moderator`](crate::moderator)) needs that. All hosts together are one group.
+
+use serde::{Deserialize, Serialize};
+
+use crate::LEVEL;
+use crate::comparison::Effect;
+use crate::description::{f_upper, t_quantile, t_two_sided};
+use crate::verdict::{Interval, exp};
+
+/// The smallest standard error that is used, a hundredth of a per cent. Values without scatter would have infinite weight.
+const SMALLEST_ERROR: f64 = 1e-4;
+/// The largest number of steps of Fisher's scoring.
+const MOST_STEPS: u32 = 100;
+/// Scoring ends when a step changes τ² by less than this share of it and of the smallest variance.
+const TOLERANCE: f64 = 1e-10;
+/// A prediction interval needs at least this number of hosts.
+const FEWEST_PREDICTED: usize = 3;
+
+/// The answer of several hosts to one comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RandomEffects {
+    /// The number of hosts.
+    pub n: usize,
+    /// The mean ratio: candidate / baseline, from the mean of the true log-ratios.
+    pub ratio: f64,
+    /// The 95 % interval of the mean ratio. Absent for one host.
+    pub interval: Option<Interval>,
+    /// Two-sided probability of such a mean if the true mean is 1. Absent for one host.
+    pub p_value: Option<f64>,
+    /// The interval that contains the true ratio of the next host with a probability of 95 %. Absent below three hosts.
+    pub prediction: Option<Interval>,
+    /// The differences between hosts. Absent for one host.
+    pub heterogeneity: Option<Heterogeneity>,
+}
+
+/// The differences between the true ratios of hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Heterogeneity {
+    /// The standard deviation of the true log-ratios: τ.
+    pub tau: f64,
+    /// The estimator of `tau`.
+    pub method: TauMethod,
+    /// The estimate of τ by DerSimonian and Laird.
+    pub tau_dl: f64,
+    /// The share of the variance between estimates that is not due to their errors: I² (Higgins and Thompson 2002).
+    pub i_squared: f64,
+    /// Cochran's Q.
+    pub q: f64,
+    /// Probability of such differences if all true ratios are equal, by Welch's test, which allows for the degrees of
+    /// freedom of the hosts' errors.
+    pub p_value: f64,
+    /// The number of steps of Fisher's scoring, each a pass over the hosts.
+    #[serde(skip)]
+    pub steps: u32,
+}
+
+/// The estimator of τ².
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TauMethod {
+    /// Restricted maximum likelihood.
+    Reml,
+    /// The moments of Q, because the likelihood had no maximum after the allowed number of steps.
+    DerSimonianLaird,
+}
+
+/// Returns the answer of several hosts, or `None` without hosts.
+pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
+    let n = effects.len();
+    match effects {
+        [] => return None,
+        [only] => {
+            let ratio = exp(only.log_ratio);
+            let (interval, p_value, prediction, heterogeneity) = (None, None, None, None);
+            return Some(RandomEffects { n, ratio, interval, p_value, prediction, heterogeneity });
+        }
+        _ => {}
+    }
+    let data = GroupedEffects::new(effects, vec![0; n], 1);
+    let fit = data.fit();
+    let (mean, error) = (fit.means[0], fit.errors[0]);
+    let around = |half: f64| Interval { lo: mean - half, hi: mean + half }.exp();
+    let prediction = (n >= FEWEST_PREDICTED)
+        .then(|| around(t_quantile(LEVEL, n as f64 - 2.0) * (fit.tau_squared + error * error).sqrt()));
+    let p_value = if error > 0.0 { t_two_sided(mean / error, fit.freedom) } else { f64::from(u8::from(mean == 0.0)) };
+    Some(RandomEffects {
+        n,
+        ratio: exp(mean),
+        interval: Some(around(t_quantile(LEVEL, fit.freedom) * error)),
+        p_value: Some(p_value),
+        prediction,
+        heterogeneity: Some(data.heterogeneity(&fit)),
+    })
+}
+
+/// Estimates in groups that have means of their own and a common τ².
+#[derive(Debug, Clone)]
+pub(crate) struct GroupedEffects {
+    effects: Vec<Effect>,
+    variances: Vec<f64>,
+    /// The group of each estimate.
+    pub groups: Vec<usize>,
+    /// The number of groups, none of which is empty.
+    count: usize,
+}
+
+/// The weights of a group at some τ².
+#[derive(Debug, Clone, Default)]
+struct GroupSums {
+    /// Σw.
+    weight: f64,
+    /// Σw².
+    squares: f64,
+    /// Σw³.
+    cubes: f64,
+    /// The weighted mean.
+    mean: f64,
+}
+
+/// The sums over all groups at some τ². `w` is the weight 1/(v + τ²), and `d` the distance from the mean of the group.
+#[derive(Debug, Clone)]
+struct Sums {
+    groups: Vec<GroupSums>,
+    /// Σwd².
+    residual: f64,
+    /// Σw²d².
+    residual_squares: f64,
+    /// tr P = Σ(w − w²/Σw), with the inner sums over the group.
+    trace: f64,
+}
+
+/// Means with errors, and their common τ².
+#[derive(Debug, Clone)]
+pub(crate) struct Fit {
+    pub tau_squared: f64,
+    method: TauMethod,
+    steps: u32,
+    pub means: Vec<f64>,
+    /// Standard errors of the means by Hartung and Knapp.
+    pub errors: Vec<f64>,
+    /// Degrees of freedom of the errors: estimates less groups.
+    pub freedom: f64,
+}
+
+impl GroupedEffects {
+    pub fn new(effects: &[Effect], groups: Vec<usize>, count: usize) -> GroupedEffects {
+        let variances = effects.iter().map(|effect| effect.error.max(SMALLEST_ERROR).powi(2)).collect();
+        GroupedEffects { effects: effects.to_vec(), variances, groups, count }
+    }
+
+    /// The estimates as one group.
+    pub fn together(&self) -> GroupedEffects {
+        GroupedEffects { groups: vec![0; self.effects.len()], count: 1, ..self.clone() }
+    }
+
+    fn freedom(&self) -> f64 {
+        self.effects.len() as f64 - self.count as f64
+    }
+
+    fn sums(&self, tau_squared: f64) -> Sums {
+        let each = || self.variances.iter().zip(&self.effects).zip(&self.groups);
+        let weight = |variance: &f64| 1.0 / (variance + tau_squared);
+        let mut groups = vec![GroupSums::default(); self.count];
+        for ((variance, effect), group) in each() {
+            let (w, group) = (weight(variance), &mut groups[*group]);
+            group.weight += w;
+            group.squares += w * w;
+            group.cubes += w * w * w;
+            group.mean += w * effect.log_ratio;
+        }
+        groups.iter_mut().for_each(|group| group.mean /= group.weight);
+        let (mut residual, mut residual_squares, mut trace) = (0.0, 0.0, 0.0);
+        for ((variance, effect), group) in each() {
+            let (w, group) = (weight(variance), &groups[*group]);
+            let d = effect.log_ratio - group.mean;
+            residual += w * d * d;
+            residual_squares += w * w * d * d;
+            trace += w * (1.0 - w / group.weight);
+        }
+        Sums { groups, residual, residual_squares, trace }
+    }
+
+    /// Returns τ² by the moments of Q.
+    fn der_simonian_laird(&self) -> f64 {
+        let sums = self.sums(0.0);
+        if sums.trace > 0.0 { ((sums.residual - self.freedom()) / sums.trace).max(0.0) } else { 0.0 }
+    }
+
+    /// Returns τ² by restricted maximum likelihood with the number of steps, or `None` if Fisher's scoring does not end.
+    fn restricted_maximum_likelihood(&self, start: f64) -> Option<(f64, u32)> {
+        let smallest = self.variances.iter().copied().fold(f64::MAX, f64::min);
+        let mut tau_squared = start;
+        for step in 1..=MOST_STEPS {
+            let sums = self.sums(tau_squared);
+            // tr PP.
+            let information = |group: &GroupSums| {
+                let share = group.squares / group.weight;
+                group.squares - 2.0 * group.cubes / group.weight + share * share
+            };
+            let information: f64 = sums.groups.iter().map(information).sum();
+            if information.is_nan() || information <= 0.0 {
+                return None;
+            }
+            let next = (tau_squared + (sums.residual_squares - sums.trace) / information).max(0.0);
+            if (next - tau_squared).abs() <= TOLERANCE * (next + smallest) {
+                return Some((next, step));
+            }
+            tau_squared = next;
+        }
+        None
+    }
+
+    /// Fits the means of all groups. At least one group has two estimates.
+    pub fn fit(&self) -> Fit {
+        let start = self.der_simonian_laird();
+        let (tau_squared, steps, method) = match self.restricted_maximum_likelihood(start) {
+            Some((tau_squared, steps)) => (tau_squared, steps, TauMethod::Reml),
+            None => (start, MOST_STEPS, TauMethod::DerSimonianLaird),
+        };
+        let (sums, freedom) = (self.sums(tau_squared), self.freedom());
+        let scale = sums.residual / freedom;
+        let errors = sums.groups.iter().map(|group| (scale / group.weight).sqrt()).collect();
+        let means = sums.groups.iter().map(|group| group.mean).collect();
+        Fit { tau_squared, method, steps, means, errors, freedom }
+    }
+
+    /// Returns the F statistic of Knapp and Hartung (2003) of equal group means, with τ² by the moments of Q.
+    pub fn f_statistic(&self) -> f64 {
+        let Sums { groups, residual, .. } = self.sums(self.der_simonian_laird());
+        let weight: f64 = groups.iter().map(|group| group.weight).sum();
+        let mean = groups.iter().map(|group| group.weight * group.mean).sum::<f64>() / weight;
+        let between: f64 = groups.iter().map(|group| group.weight * (group.mean - mean).powi(2)).sum();
+        let between = between / (self.count as f64 - 1.0);
+        (between / (residual / self.freedom())).min(f64::MAX)
+    }
+
+    /// Describes the differences between the estimates of one group.
+    fn heterogeneity(&self, fit: &Fit) -> Heterogeneity {
+        let (k, sums) = (self.effects.len() as f64, self.sums(0.0));
+        let (q, total) = (sums.residual, sums.groups[0].weight);
+        // The typical variance of an estimate.
+        let typical = (k - 1.0) / sums.trace;
+        let i_squared = fit.tau_squared / (fit.tau_squared + typical);
+        // Welch 1951.
+        let unknown = |(variance, effect): (&f64, &Effect)| {
+            (1.0 - 1.0 / (variance * total)).powi(2) / effect.degrees.max(f64::MIN_POSITIVE)
+        };
+        let unknown: f64 = self.variances.iter().zip(&self.effects).map(unknown).sum();
+        let squares = k * k - 1.0;
+        let f = q / (k - 1.0) / (1.0 + 2.0 * (k - 2.0) / squares * unknown);
+        Heterogeneity {
+            tau: fit.tau_squared.sqrt(),
+            method: fit.method,
+            tau_dl: self.der_simonian_laird().sqrt(),
+            i_squared,
+            q,
+            p_value: f_upper(f, k - 1.0, squares / (3.0 * unknown)),
+            steps: fit.steps,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn effect(log_ratio: f64, error: f64) -> Effect {
+        Effect { log_ratio, error, degrees: 9.0 }
+    }
+
+    #[test]
+    fn few_hosts_have_no_intervals_that_they_cannot_give() {
+        assert_eq!(random_effects(&[]), None);
+        let one = random_effects(&[effect(0.1, 0.02)]).unwrap();
+        assert!(one.interval.is_none() && one.prediction.is_none() && one.heterogeneity.is_none());
+        assert!((one.ratio.ln() - 0.1).abs() < 1e-15);
+        let two = random_effects(&[effect(0.1, 0.02), effect(0.12, 0.02)]).unwrap();
+        assert!(two.interval.is_some() && two.prediction.is_none());
+        // One degree of freedom.
+        let half = (two.interval.unwrap().hi / two.ratio).ln();
+        assert!((half - 12.706_204_736 * 0.01).abs() < 1e-9, "{half}");
+    }
+
+    #[test]
+    fn equal_hosts_have_no_heterogeneity_and_different_ones_have() {
+        let equal: Vec<Effect> = (0..10).map(|host| effect(0.1 + 0.001 * f64::from(host % 2), 0.02)).collect();
+        let found = random_effects(&equal).unwrap().heterogeneity.unwrap();
+        assert!(found.tau == 0.0 && found.i_squared == 0.0 && found.p_value > 0.9, "{found:?}");
+        let different: Vec<Effect> = (0..10).map(|host| effect(0.1 * f64::from(host % 2), 0.005)).collect();
+        let found = random_effects(&different).unwrap().heterogeneity.unwrap();
+        assert!(found.i_squared > 0.95 && found.p_value < 1e-6 && (0.04..0.07).contains(&found.tau), "{found:?}");
+    }
+
+    #[test]
+    fn values_without_scatter_are_finite() {
+        let found = random_effects(&[effect(0.1, 0.0), effect(0.2, 0.0), effect(0.3, 0.5)]).unwrap();
+        let prediction = found.prediction.unwrap();
+        assert!(prediction.lo.is_finite() && prediction.hi.is_finite() && prediction.lo < found.ratio);
+        let same = random_effects(&[effect(0.0, 0.0); 4]).unwrap();
+        assert_eq!((same.ratio, same.p_value), (1.0, Some(1.0)));
+    }
+
+    #[test]
+    fn the_statistic_of_groups_is_that_of_metafor() {
+        let all: serde_json::Value = serde_json::from_str(include_str!("../tests/oracle/random_effects.json")).unwrap();
+        let numbers = |value: &serde_json::Value| -> Vec<f64> {
+            value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
+        };
+        let mut compared = 0;
+        for case in all.as_array().unwrap().iter().filter(|case| !case["moderator"].is_null()) {
+            let (y, v) = (numbers(&case["y"]), numbers(&case["v"]));
+            let effects: Vec<Effect> = y.iter().zip(&v).map(|(y, v)| effect(*y, v.sqrt())).collect();
+            let groups =
+                numbers(&case["moderator"]["groups"]).iter().map(|group| *group as usize - 1).collect::<Vec<_>>();
+            let count = groups.iter().max().unwrap() + 1;
+            let (ours, theirs) = (GroupedEffects::new(&effects, groups, count).f_statistic(), &case["moderator"]["f"]);
+            assert!((ours / theirs.as_f64().unwrap() - 1.0).abs() < 1e-9, "{}: {ours} {theirs}", case["name"]);
+            compared += 1;
+        }
+        assert_eq!(compared, 3);
+    }
+
+    fn effects(most: usize) -> impl Strategy<Value = Vec<Effect>> {
+        let one = (-2.0f64..2.0, 1e-4f64..0.5, 1.0f64..40.0);
+        let one = one.prop_map(|(log_ratio, error, degrees)| Effect { log_ratio, error, degrees });
+        prop::collection::vec(one, 3..most)
+    }
+
+    proptest! {
+        #[test]
+        fn every_number_is_finite_and_the_mean_is_inside(effects in effects(30)) {
+            let found = random_effects(&effects).unwrap();
+            let (interval, prediction) = (found.interval.unwrap(), found.prediction.unwrap());
+            prop_assert!(interval.lo <= found.ratio && found.ratio <= interval.hi);
+            prop_assert!(prediction.lo <= found.ratio && found.ratio <= prediction.hi);
+            let logs = || effects.iter().map(|effect| effect.log_ratio);
+            let (least, most) = (logs().fold(f64::MAX, f64::min), logs().fold(f64::MIN, f64::max));
+            prop_assert!((least - 1e-9..=most + 1e-9).contains(&found.ratio.ln()));
+            let between = found.heterogeneity.unwrap();
+            prop_assert!(between.tau.is_finite() && (0.0..=1.0).contains(&between.i_squared));
+            prop_assert!((0.0..=1.0).contains(&between.p_value) && between.steps <= MOST_STEPS);
+        }
+
+        #[test]
+        fn exchanged_roles_invert_the_ratio(effects in effects(20)) {
+            let inverse: Vec<Effect> = effects.iter().map(|effect| effect.inverse()).collect();
+            let (found, inverse) = (random_effects(&effects).unwrap(), random_effects(&inverse).unwrap());
+            prop_assert!((found.ratio * inverse.ratio - 1.0).abs() < 1e-9);
+            prop_assert!((found.interval.unwrap().lo * inverse.interval.unwrap().hi - 1.0).abs() < 1e-6);
+        }
+    }
+}
