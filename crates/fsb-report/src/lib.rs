@@ -8,8 +8,8 @@
 //!
 //! A [`run::Summary`] holds everything that a report shows of a run: estimates, ratios with intervals, verdicts,
 //! letters, latencies, costs, warnings, the environment and the method. A comparison of sets is the document of
-//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. This crate neither reads
-//! files nor prints.
+//! [`fsb_stats::compare`]. A [`Report`] is either, and the members of [`FORMATS`] lay it out. A [`fleet::Fleet`] is one
+//! answer from the summaries of many hosts. This crate neither reads files nor prints.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -18,6 +18,7 @@ pub mod choice;
 pub mod commands;
 mod compare;
 mod figure;
+pub mod fleet;
 mod format;
 mod judged;
 pub mod mark;
@@ -35,7 +36,9 @@ mod view;
 pub mod visible;
 
 pub use compare::between::{change_of, condition_text, unjudged_of};
-pub use format::{FORMATS, Figure, Format, csv, figures, find, find_by_file_name, html, json, markdown, text};
+pub use format::{
+    FORMATS, Figure, Format, csv, figures, find, find_by_file_name, fleet_figures, html, json, markdown, text,
+};
 pub use page::{DataFile, STYLE};
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
 pub use releases::Releases;

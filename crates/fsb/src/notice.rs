@@ -54,6 +54,8 @@ notices! {
     NOT_INDEXED = "warning/not-indexed", "path", "fsb history left out a run or values of it, or keeps them as they are.";
     OPEN_TO_ALL = "warning/open-to-all", "address", "fsb serve listens on an address that other machines may reach, without a login.";
     REPORTS_LEFT_OUT = "warning/reports-left-out", "reports", "fsb serve --static wrote no report of some runs, because their directories are gone or they have none.";
+    HOST_LEFT_OUT = "warning/host-left-out", "host, reason", "A host of fsb fleet has no results to compare.";
+    HOST_KEPT = "note/host-kept", "host, path", "A host of fsb fleet run has made its run already.";
     WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
 }
 

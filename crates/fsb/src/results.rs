@@ -157,6 +157,11 @@ pub fn write(directory: &RunDirectory, report: &Report<'_>) -> anyhow::Result<Pa
     Ok(directory.write_file_with(REPORT_FILE, |file| (page.write)(report, file))?)
 }
 
+/// Writes the same files of a run whose results are not printed.
+pub fn write_report(directory: &RunDirectory, record: &RunRecord, trials: &[Trial]) -> anyhow::Result<PathBuf> {
+    write(directory, &Report::of_run(&summary(record, trials), trials))
+}
+
 /// Writes `trials.csv`, `choice.json` and `choice.txt` into the directory of a race.
 pub fn write_choice(directory: &RunDirectory, choice: &Choice, report: &Report<'_>) -> anyhow::Result<PathBuf> {
     let table = format("csv")?;

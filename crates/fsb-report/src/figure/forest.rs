@@ -13,7 +13,7 @@ const BAND: Color = Color([0xe4, 0xe7, 0xea]);
 const IN_TEXT: usize = 2;
 
 /// A ratio on the axis of changes, and its interval if it is judged.
-type Ratio = (f64, Option<Interval>);
+pub(super) type Ratio = (f64, Option<Interval>);
 
 fn ratio_of(view: &View<'_>, row: &Row<'_>, cell: &CellView) -> Option<Ratio> {
     let judged = cell.judged?;
@@ -35,14 +35,18 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// Returns a scale that contains all points. Ends of intervals extend it at most by the range of the points, or by
-    /// the median length of an interval, so that one very wide interval does not compress the others.
     fn fit(view: &View<'_>, area: Area) -> Scale {
         let of_row = |row: &'_ Row<'_>| -> Vec<Ratio> {
             row.cells.iter().skip(1).filter_map(|cell| ratio_of(view, row, cell)).collect()
         };
         let found: Vec<Ratio> = view.rows.iter().flat_map(of_row).collect();
-        let theta = 1.5 * view.theta.ln_1p();
+        Scale::around(&found, view.theta, area)
+    }
+
+    /// Returns a scale that contains all points. Ends of intervals extend it at most by the range of the points, or by
+    /// the median length of an interval, so that one very wide interval does not compress the others.
+    pub(super) fn around(found: &[Ratio], theta: f64, area: Area) -> Scale {
+        let theta = 1.5 * theta.ln_1p();
         let logs = found.iter().map(|(ratio, _)| ratio.ln());
         let (lo, hi) = logs.fold((-theta, theta), |(lo, hi), log| (lo.min(log), hi.max(log)));
         let ends = || found.iter().filter_map(|(_, interval)| *interval);
@@ -56,12 +60,12 @@ impl Scale {
         Scale { lo: lo - margin, hi: hi + margin, area }
     }
 
-    fn x(&self, log: f64) -> f64 {
+    pub(super) fn x(&self, log: f64) -> f64 {
         let share = ((log - self.lo) / (self.hi - self.lo)).clamp(0.0, 1.0);
         self.area.left + share * (self.area.right - self.area.left)
     }
 
-    fn ticks(&self) -> Ticks {
+    pub(super) fn ticks(&self) -> Ticks {
         let (places, texts) = ratio_ticks(self.lo.exp(), self.hi.exp(), 9);
         let text = |text: String| if text == "equal" { "0 %".to_owned() } else { text };
         Ticks(places.into_iter().map(|log| self.x(log)).zip(texts.into_iter().map(text)).collect())
@@ -124,7 +128,7 @@ pub(super) fn draw(view: &View<'_>) -> Scene {
     plot.finish(view, &explanation(view))
 }
 
-fn point(plot: &mut Plot, scale: &Scale, column: usize, [y, radius]: [f64; 2], (ratio, interval): Ratio) {
+pub(super) fn point(plot: &mut Plot, scale: &Scale, column: usize, [y, radius]: [f64; 2], (ratio, interval): Ratio) {
     let color = color(column);
     if let Some(Interval { lo, hi }) = interval {
         plot.line([scale.x(lo.ln()), y], [scale.x(hi.ln()), y], 1.1, color);

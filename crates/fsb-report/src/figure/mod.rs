@@ -2,6 +2,7 @@
 
 mod bars;
 mod curves;
+mod fleet;
 pub(crate) mod font;
 mod forest;
 mod plot;
@@ -9,6 +10,7 @@ pub(crate) mod scene;
 
 use scene::Scene;
 
+use crate::fleet::Fleet;
 use crate::report::Report;
 use crate::view::{Row, View};
 
@@ -35,6 +37,18 @@ pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
         let rows = view.rows.iter().filter(|_| view.has_row_sections);
         figures.extend(rows.flat_map(|row| of_row(&view, row)));
     }
+    make_names_unique(&mut figures);
+    figures
+}
+
+/// Lays the figures of a fleet out: all comparisons, and the hosts of each comparison.
+pub(crate) fn of_fleet(fleet: &Fleet) -> Vec<(String, Scene)> {
+    let mut figures = vec![("overview".to_owned(), fleet::overview(fleet))];
+    let forests = fleet.comparisons.iter().filter(|comparison| !comparison.hosts.is_empty());
+    figures.extend(forests.map(|comparison| {
+        let name = format!("hosts-{}-{}", plain(&comparison.workload), plain(&comparison.target));
+        (name, fleet::forest(fleet, comparison))
+    }));
     make_names_unique(&mut figures);
     figures
 }

@@ -141,7 +141,7 @@ impl Plot {
     }
 
     /// Adds a paragraph of the caption.
-    fn paragraph(&mut self, text: &str) {
+    pub(super) fn paragraph(&mut self, text: &str) {
         for line in wrap(&visible::line(text), SMALL, WIDTH - 2.0 * MARGIN) {
             self.y += 9.0;
             self.text([MARGIN, self.y], SMALL, Anchor::Start, MUTED, line);
@@ -158,12 +158,11 @@ impl Plot {
         if let Some(warning) = view.warnings[..view.urgent].first() {
             self.paragraph(&format!("Warning: {warning}."));
         }
-        Scene {
-            width: WIDTH,
-            height: (self.y + MARGIN).ceil(),
-            title: view.title.clone(),
-            description: format!("{} {explanation} {facts}", view.headline()),
-            items: self.items,
-        }
+        self.end(view.title.clone(), format!("{} {explanation} {facts}", view.headline()))
+    }
+
+    /// Ends below what was added last.
+    pub(super) fn end(self, title: String, description: String) -> Scene {
+        Scene { width: WIDTH, height: (self.y + MARGIN).ceil(), title, description, items: self.items }
     }
 }

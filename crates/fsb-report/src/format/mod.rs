@@ -11,7 +11,7 @@ mod summary_csv;
 pub mod text;
 mod xlsx;
 
-pub use figure::{Figure, figures};
+pub use figure::{Figure, figures, fleet_figures};
 pub use member::Format;
 
 /// Every format.

@@ -101,6 +101,17 @@ fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates)
         .collect()
 }
 
+/// Returns the kind of the disk at the end of the stack, or `None` if the kernel does not report it.
+pub(crate) fn disk_kind(record: &RunRecord, device: &DeviceManifest) -> Option<&'static str> {
+    match (record.host.hypervisor.is_some(), bottom_device(device).queue.get("rotational").map(String::as_str)) {
+        // The rotational flag of a virtual disk is arbitrary.
+        (true, _) => Some("virtual disk"),
+        (false, Some("1")) => Some("rotating disk"),
+        (false, Some("0")) => Some("solid state"),
+        _ => None,
+    }
+}
+
 /// `on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold for this
 /// machine, but its host may cache`. Returns `None` if the device has no name.
 pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Option<String> {
@@ -110,13 +121,7 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     let bottom = bottom_device(device);
     let is_virtual = record.host.hypervisor.is_some();
     let queue = |name: &str| bottom.queue.get(name).map(String::as_str);
-    let kind = match (is_virtual, queue("rotational")) {
-        // The rotational flag of a virtual disk is arbitrary.
-        (true, _) => Some("virtual disk"),
-        (false, Some("1")) => Some("rotating disk"),
-        (false, Some("0")) => Some("solid state"),
-        _ => None,
-    };
+    let kind = disk_kind(record, device);
     let cache = match queue("write_cache") {
         Some("write back") => Some("volatile write cache"),
         Some("write through") => Some("no volatile write cache"),
@@ -157,7 +162,7 @@ pub(super) fn place_text(PartitionPlace { disk, sectors, shares }: &PartitionPla
 }
 
 /// Returns the disk at the end of the stack, the first one of several.
-fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
+pub(crate) fn bottom_device(device: &DeviceManifest) -> &DeviceManifest {
     device.beneath.first().map_or(device, bottom_device)
 }
 

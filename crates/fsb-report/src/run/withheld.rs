@@ -58,7 +58,7 @@ impl Withheld {
     }
 
     /// `of 20 trials 11 affected by interference`, `another run measured at the same time`.
-    pub(super) fn to_text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         match self {
             Withheld::Concurrent => "another run measured at the same time".to_owned(),
             Withheld::Lost { lost, trials } => {

@@ -108,11 +108,16 @@ pub fn page(command: Command, page: Page) -> Command {
 }
 
 /// Commands that only the complete page lists, so that the short one fits a terminal.
-const RARE_COMMANDS: [&str; 3] = ["completions", "kernel", "serve"];
+const RARE_COMMANDS: [&str; 4] = ["completions", "fleet", "kernel", "serve"];
 
 /// Shows all options of a command wherever help is shown.
-pub fn unabridged(command: Command) -> Command {
+fn unabridged(command: Command) -> Command {
     command.mut_args(|argument| argument.hide_short_help(false))
+}
+
+/// Shows all options of a command and its subcommands wherever help is shown.
+pub fn wholly_unabridged(command: Command) -> Command {
+    unabridged(command).mut_subcommands(wholly_unabridged)
 }
 
 /// Returns the long description without its first line.

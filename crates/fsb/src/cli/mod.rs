@@ -11,6 +11,7 @@ mod export;
 mod filebench;
 #[cfg(feature = "emulations")]
 mod fio;
+mod fleet;
 pub mod help;
 #[cfg(feature = "history")]
 mod history;
@@ -41,7 +42,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use self::help::{Page, page, unabridged};
+use self::help::{Page, page, wholly_unabridged};
 use crate::message::{self, Level, Message, MessageFormat, say};
 use crate::terminal::Color;
 use crate::{code, exit};
@@ -94,6 +95,7 @@ enum Command {
     #[cfg(feature = "emulations")]
     Fio(fio::Arguments),
     Compare(compare::Arguments),
+    Fleet(fleet::Arguments),
     Export(export::Arguments),
     Report(report::Arguments),
     Publish(publish::Arguments),
@@ -139,6 +141,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "emulations")]
         Command::Fio(arguments) => fio::main(&arguments)?,
         Command::Compare(arguments) => compare::main(&arguments)?,
+        Command::Fleet(arguments) => fleet::main(arguments)?,
         Command::Export(arguments) => export::main(arguments)?,
         Command::Report(arguments) => report::main(&arguments)?,
         Command::Publish(arguments) => publish::main(&arguments)?,
@@ -186,7 +189,7 @@ fn tree() -> clap::Command {
 fn documented() -> clap::Command {
     let tree = tree();
     let visible = tree.get_subcommands().filter(|command| !command.is_hide_set());
-    let visible: Vec<_> = visible.cloned().map(unabridged).collect();
+    let visible: Vec<_> = visible.cloned().map(wholly_unabridged).collect();
     let global = tree.get_arguments().filter(|argument| argument.is_global_set());
     // clap cannot remove a subcommand.
     clap::Command::new("fsb")

@@ -37,7 +37,7 @@ use crate::exit::{self, Failure, Second, Signals};
 use crate::message::{Level, Message, notify, say};
 use crate::progress::{Progress, Verbosity};
 use crate::result_owner::{holder, result_owner};
-use crate::results::Output;
+use crate::results::{self, Output};
 
 pub use copy::Place;
 pub use serve::{REMOTE_ARGUMENT, REMOTE_RUN_ARGUMENT, run as run_for_other_host, watch};
@@ -78,11 +78,14 @@ impl Hosts {
     fn directory(&self, out: &Path, host: &str) -> PathBuf {
         match self.names.len() {
             1 => out.to_owned(),
-            _ => {
-                out.join(host.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.@".contains(letter), "-"))
-            }
+            _ => out.join(directory_name(host)),
         }
     }
+}
+
+/// Returns the name of a host as that of a directory.
+pub fn directory_name(host: &str) -> String {
+    host.replace(|letter: char| !letter.is_ascii_alphanumeric() && !"-_.@".contains(letter), "-")
 }
 
 /// The options of a run that hosts make.
@@ -92,7 +95,8 @@ pub struct RemoteRun<'a> {
     pub directory: &'a Path,
     /// The place for a copy of each run directory.
     pub results: Option<&'a Place>,
-    pub output: &'a Output,
+    /// The form in which the result of each run is printed; `None` to print none.
+    pub output: Option<&'a Output>,
     pub verbosity: Verbosity,
     pub turn: Turn,
 }
@@ -139,7 +143,7 @@ fn make(
     let Verbosity { quiet, verbose } = run.verbosity;
     let concurrent = run.turn == Turn::Concurrent;
     let request = RemoteRequest { job, wipe: wipe.to_vec(), concurrent, quiet, verbose };
-    if names.len() > 1 && run.output.file.is_some() {
+    if names.len() > 1 && run.output.is_some_and(|output| output.file.is_some()) {
         let message = "-o and several hosts exclude each other: each run directory has its report";
         return Err(exit::failure(&code::CONFLICT, message));
     }
@@ -426,7 +430,13 @@ impl Receiving<'_> {
         };
         match (directory, record, error) {
             (Some(directory), Some(record), None) => {
-                let code = coordinator::show(&directory, &record, &self.trials, self.run.output)?;
+                let code = match self.run.output {
+                    Some(output) => coordinator::show(&directory, &record, &self.trials, output)?,
+                    None => {
+                        results::write_report(&directory, &record, &self.trials)?;
+                        results::code(&self.trials)
+                    }
+                };
                 self.run.results.map_or(Ok(()), |results| results.copy(directory.path()))?;
                 Ok(code)
             }

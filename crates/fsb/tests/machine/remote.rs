@@ -504,6 +504,55 @@ fn several_hosts_make_their_runs_in_turn_and_one_failure_stops_no_other() {
     host.expect_nothing_left();
 }
 
+/// Writes a plan of two targets that a fleet can compare, and a file of three hosts, one of which does not answer.
+fn fleet(host: &Host, directory: &Path) {
+    let plan = format!(
+        "targets = ['plain=ext4', 'other=ext4,noatime']\nsize = '128M'\ndir = '{}'\n{}",
+        host.data.path().display(),
+        TINY.replace("blocks = 1", "blocks = 5")
+    );
+    fs::write(directory.join("plan.toml"), plan).unwrap();
+    let config = fs::read_to_string(host.path("config")).unwrap();
+    fs::write(host.path("config"), format!("Host gone\nHostName 127.0.0.1\nPort 1\n\n{config}")).unwrap();
+    fs::write(directory.join("hosts"), "# a fleet\nbox\ngone\nother # the second one\n").unwrap();
+}
+
+#[test]
+fn a_fleet_is_one_answer_and_a_host_that_does_not_answer_stops_no_other() {
+    let host = needs!(Host::start(ROOMY));
+    let before = traces();
+    let scratch = scratch();
+    fleet(&host, scratch.path());
+    let arguments = ["fleet", "run", "plan.toml", "--hosts", "hosts", "--out", "fleet", "--format", "json"];
+    let make = |code: i32| {
+        let output = host.run(scratch.path(), &arguments);
+        expect_code(&output, code);
+        let document: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+        (output, document)
+    };
+    let (output, document) = make(3);
+    assert_eq!(error_of(&output)["code"], "remote/unreachable", "{}", stderr(&output));
+    let names = |key: &str, name: &str| -> Vec<String> {
+        let all = document[key].as_array().unwrap().iter();
+        all.map(|host| host[name].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        (names("hosts", "name"), names("left_out", "host")),
+        (vec!["box".into(), "other".into()], vec!["gone".into()])
+    );
+    // Cases that write are withheld in some virtual machines.
+    let comparisons = document["comparisons"].as_array().unwrap();
+    assert!(comparisons.iter().any(|comparison| comparison["together"]["n"] == 2), "{document:#}");
+    // Once more: the finished runs are kept.
+    let run = fs::read(scratch.path().join("fleet/box/trials.jsonl")).unwrap();
+    let (output, again) = make(3);
+    assert_eq!(messages(&output).iter().filter(|message| message["code"] == "note/host-kept").count(), 2);
+    assert_eq!(again["comparisons"], document["comparisons"]);
+    assert_eq!(fs::read(scratch.path().join("fleet/box/trials.jsonl")).unwrap(), run);
+    host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
 #[test]
 fn results_are_copied_after_the_run() {
     needs!(program "rsync");

@@ -14,6 +14,7 @@ mod failures;
 mod families;
 mod filebench;
 mod fio;
+mod fleet;
 mod history;
 mod inputs;
 mod interference;

@@ -17,6 +17,7 @@ use fsb_history::series::{self, Document as History};
 use fsb_model::publication::{self, Publication};
 use fsb_model::{ErrorCode, RunRecord, Trial, run, schema, trial};
 use fsb_report::choice::{self, Choice};
+use fsb_report::fleet::{self, Fleet};
 use fsb_report::json;
 use fsb_stats::compare::{self, Document};
 use fsb_testbed::control::{self, Scope};
@@ -49,6 +50,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/plan.json", produce: plan_schema::text },
     GeneratedFile { path: "schema/choice.json", produce: || schema::text::<Choice>(choice::SCHEMA) },
     GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
+    GeneratedFile { path: "schema/fleet.json", produce: || schema::text::<Fleet>(fleet::SCHEMA) },
     GeneratedFile { path: "schema/history.json", produce: || schema::text::<History>(series::SCHEMA) },
     GeneratedFile { path: "schema/openapi.json", produce: fsb_serve::openapi },
     GeneratedFile { path: "schema/publication.json", produce: || schema::text::<Publication>(publication::SCHEMA) },

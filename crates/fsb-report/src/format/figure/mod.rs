@@ -8,7 +8,8 @@ use std::io::{self, Write};
 
 use super::member::Format;
 use crate::figure::scene::Scene;
-use crate::figure::{all, scene};
+use crate::figure::{all, of_fleet, scene};
+use crate::fleet::Fleet;
 use crate::report::Report;
 
 pub(super) const SVG: Format = Format {
@@ -65,6 +66,16 @@ impl Figure {
     pub fn write_png(&self, output: &mut dyn Write) -> io::Result<()> {
         png::write(&self.scene, output)
     }
+
+    /// Writes the figure as PDF.
+    pub fn write_pdf(&self, output: &mut dyn Write) -> io::Result<()> {
+        output.write_all(&pdf::render(&self.scene))
+    }
+}
+
+/// Returns all figures of a fleet, the overview first.
+pub fn fleet_figures(fleet: &Fleet) -> Vec<Figure> {
+    of_fleet(fleet).into_iter().map(|(name, scene)| Figure { name, scene }).collect()
 }
 
 /// Returns all figures of a report, the overview first.

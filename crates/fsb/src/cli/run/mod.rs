@@ -184,7 +184,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let results = results.as_ref();
     if let Some(directory) = &arguments.resume {
         if let Some(hosts) = &hosts {
-            let (output, verbosity) = (&arguments.output, arguments.verbosity);
+            let (output, verbosity) = (Some(&arguments.output), arguments.verbosity);
             return remote::resume(&arguments.wipe, &RemoteRun { hosts, directory, results, output, verbosity, turn });
         }
         if is_set(directory) {
@@ -201,7 +201,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if let Some(hosts) = hosts.filter(|_| !print_plan) {
         let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
         let directory = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
-        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output: &output, verbosity, turn };
+        let output = Some(&output);
+        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output, verbosity, turn };
         return remote::start(&file, &run);
     }
     #[cfg(feature = "vm")]

@@ -1,0 +1,483 @@
+//! `fsb fleet`: one answer from the runs of many hosts.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use fsb_codes::notice;
+use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
+use fsb_report::run::Summary;
+use fsb_report::{Figure, WIDTH, fleet_figures};
+use fsb_runner::plan_file::PlanFile;
+use fsb_store::input::LARGEST_SCRIPT;
+use fsb_store::{RUN_FILE, Reader};
+
+use super::help::heading;
+use super::plan_text::read_plan;
+use crate::coordinator::{self, Turn};
+use crate::earlier::SET_FILE;
+use crate::message::{notify, say};
+use crate::progress::Verbosity;
+use crate::remote::{self, Hosts, RemoteRun};
+use crate::results::{self, json_text, print, print_data};
+use crate::{code, exit, result_owner, sets, stored, terminal};
+
+const EXAMPLES: &str = "\
+Examples:
+  fsb fleet run plan.toml --hosts hosts.txt       measure all hosts, and compare
+  fsb fleet compare fsb-results/20261120T150405Z-ext4-xfs
+  fsb fleet compare web1 web2 web3 -o fleet.html  a page with forest plots";
+
+/// Measure many hosts, and make one answer of their results
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(Box<RunArguments>),
+    Compare(CompareArguments),
+}
+
+/// Runs the subcommand.
+pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
+    match arguments.command {
+        Command::Run(arguments) => run(&arguments),
+        Command::Compare(arguments) => compare(&arguments),
+    }
+}
+
+/// The options of the answer.
+#[derive(Debug, Args)]
+struct AnswerArguments {
+    /// Target that the others are compared with [default: the first target of the first host]
+    #[arg(long, value_name = "TARGET", hide_short_help = true)]
+    baseline: Option<String>,
+    /// Also print the ratio of each host
+    #[arg(long)]
+    each: bool,
+    /// Format: text, json, html, svg, png or pdf
+    #[arg(long, value_name = "FORMAT", hide_possible_values = true, hide_short_help = true, help_heading = heading::OUTPUT)]
+    format: Option<Format>,
+    /// File of the answer, such as a.html, a.svg: its name implies the format
+    #[arg(short = 'o', long = "output-file", value_name = "FILE", help_heading = heading::OUTPUT)]
+    file: Option<PathBuf>,
+}
+
+/// The forms of the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Html,
+    Svg,
+    Png,
+    Pdf,
+}
+
+impl AnswerArguments {
+    /// Returns the format that the user names, or else the one that the name of the file implies.
+    fn format(&self) -> anyhow::Result<Format> {
+        let extension = self.file.as_deref().and_then(Path::extension).and_then(|extension| extension.to_str());
+        let format = match (self.format, extension) {
+            (Some(format), _) => format,
+            (None, None | Some("txt")) => Format::Text,
+            (None, Some(extension)) => Format::from_str(extension, false).map_err(|_| {
+                let message = format!("-o: the answer of a fleet has no format {extension}");
+                exit::advised(&code::UNKNOWN_FORMAT, message, "use .txt, .json, .html, .svg, .png or .pdf")
+            })?,
+        };
+        if matches!(format, Format::Png | Format::Pdf) && self.file.is_none() {
+            let message = "--format png and pdf are not text: name a file with -o";
+            return Err(exit::failure(&code::CONFLICT, message));
+        }
+        if let Some(file) = &self.file {
+            result_owner::check_option("-o", file, "fleet.html")?;
+        }
+        Ok(format)
+    }
+
+    /// Prints or writes the answer.
+    fn emit(&self, fleet: &Fleet) -> anyhow::Result<()> {
+        let figure = || -> anyhow::Result<Figure> {
+            fleet_figures(fleet).into_iter().next().ok_or_else(|| anyhow::anyhow!("no figure"))
+        };
+        let mut bytes = Vec::new();
+        match self.format()? {
+            Format::Text => {
+                let width = terminal::columns_of_terminal(std::io::stdout()).unwrap_or(WIDTH);
+                let text = screen(fleet, width, self.each);
+                if self.file.is_none() {
+                    return print(&text);
+                }
+                bytes = text.into_bytes();
+            }
+            Format::Json => bytes = json_text(fleet)?.into_bytes(),
+            Format::Html => bytes = page(fleet).into_bytes(),
+            Format::Svg => bytes = figure()?.svg().into_bytes(),
+            Format::Png => figure()?.write_png(&mut bytes)?,
+            Format::Pdf => figure()?.write_pdf(&mut bytes)?,
+        }
+        match &self.file {
+            Some(file) => Ok(result_owner::replace(file, &bytes)?),
+            None => print_data(&String::from_utf8(bytes)?),
+        }
+    }
+
+    fn is_screen(&self) -> anyhow::Result<bool> {
+        Ok(self.file.is_none() && self.format()? == Format::Text)
+    }
+}
+
+/// Hosts while their results are read, one after the other.
+struct Reading<'a> {
+    answer: &'a AnswerArguments,
+    baseline: Option<String>,
+    /// Results by the name of the host.
+    found: BTreeMap<String, HostResult>,
+    /// The names in the order in which they were found.
+    order: Vec<String>,
+    left_out: Vec<LeftOut>,
+    /// The exit code of the worst error.
+    worst: u8,
+}
+
+impl<'a> Reading<'a> {
+    fn new(answer: &'a AnswerArguments) -> Reading<'a> {
+        let (found, order, left_out) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Reading { answer, baseline: answer.baseline.clone(), found, order, left_out, worst: exit::DONE }
+    }
+
+    /// Leaves a host out whose result cannot be had.
+    fn leave_out(&mut self, host: &str, error: &anyhow::Error) -> anyhow::Result<()> {
+        self.worst = self.worst.max(exit::code(error));
+        self.list(host, format!("{error:#}"))
+    }
+
+    /// Lists a host without a result.
+    fn list(&mut self, host: &str, reason: String) -> anyhow::Result<()> {
+        if !self.answer.is_screen()? {
+            let fields = [("host", host.into()), ("reason", reason.as_str().into())];
+            notify(&notice::HOST_LEFT_OUT, fields, &format!("warning: {host}: left out: {reason}"));
+        }
+        self.left_out.push(LeftOut { host: host.to_owned(), reason });
+        Ok(())
+    }
+
+    /// Adds the run of a host. Of several runs of one host, the last counts.
+    fn add(&mut self, path: &Path) -> anyhow::Result<()> {
+        let result = match self.read(path) {
+            Ok(result) => result,
+            Err(error) => return self.leave_out(&path.display().to_string(), &error),
+        };
+        let name = result.name().to_owned();
+        let Some(known) = self.found.get(&name) else {
+            self.order.push(name.clone());
+            self.found.insert(name, result);
+            return Ok(());
+        };
+        let earlier = known.started().min(result.started()).to_owned();
+        if result.started() > known.started() {
+            self.found.insert(name.clone(), result);
+        }
+        self.list(&name, format!("the run that began at {earlier}: the host made a later one"))
+    }
+
+    fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
+        let run = stored::read(path)?;
+        run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        let first = run.record.plan.targets.first().map(|target| target.name.clone());
+        let baseline = self.baseline.get_or_insert_with(|| first.unwrap_or_default());
+        let summary = Summary::of_shown(&run.record, &run.trials);
+        let name = run.record.on.clone().unwrap_or_else(|| name_of(path));
+        HostResult::new(name, &run.record, &summary, baseline)
+            .map_err(|why| exit::failure(&code::INVALID_SET, format!("{}: {why}", path.display())))
+    }
+
+    /// Assembles and prints the answer. Returns the exit code.
+    fn finish(mut self) -> anyhow::Result<u8> {
+        let hosts: Vec<HostResult> = self.order.iter().filter_map(|name| self.found.remove(name)).collect();
+        if hosts.is_empty() {
+            let reasons: Vec<String> =
+                self.left_out.iter().map(|left| format!("{}: {}", left.host, left.reason)).collect();
+            let message = format!("no host has results to compare: {}", reasons.join("; "));
+            return Err(exit::Failure {
+                exit: self.worst.max(exit::REQUEST),
+                ..exit::Failure::new(&code::NOTHING_TO_COMPARE, message)
+            }
+            .into());
+        }
+        let fleet = Fleet::new(&hosts, self.left_out, &self.baseline.unwrap_or_default());
+        if !self.answer.is_screen()? {
+            fleet.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        }
+        self.answer.emit(&fleet)?;
+        Ok(self.worst)
+    }
+}
+
+/// Returns the name of a host whose run does not record one: that of its directory.
+fn name_of(path: &Path) -> String {
+    let named = if path.file_name().is_some() { Some(path.to_owned()) } else { path.canonicalize().ok() };
+    let name = named.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| path.display().to_string())
+}
+
+// `fsb fleet compare`.
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  fsb fleet compare fsb-results/20261120T150405Z-ext4-xfs
+  fsb fleet compare web1 web2 web3 --baseline xfs --each
+  fsb fleet compare results -o fleet.svg              a forest plot";
+
+/// Make one answer of the runs of many hosts
+///
+/// For each case and target: the mean ratio to the baseline with its interval, the interval for the next host, how far
+/// hosts differ, and the property of the hosts that explains it. DIR is the run directory of a host, or a directory of
+/// such directories, as fsb run --on HOST,HOST makes it.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_EXAMPLES)]
+#[command(override_usage = "fsb fleet compare [OPTIONS] DIR…")]
+struct CompareArguments {
+    /// Run directory of a host, or a directory of run directories
+    #[arg(value_name = "DIR", required = true)]
+    directories: Vec<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerArguments,
+}
+
+fn compare(arguments: &CompareArguments) -> anyhow::Result<u8> {
+    arguments.answer.format()?;
+    let mut reading = Reading::new(&arguments.answer);
+    let mut seen = std::collections::BTreeSet::new();
+    for directory in &arguments.directories {
+        let found = result_owner::looking(|| runs_of_hosts(directory)).and_then(|found| found);
+        match found {
+            Ok(found) => {
+                for run in found.into_iter().filter(|run| sets::identity(run).is_none_or(|file| seen.insert(file))) {
+                    reading.add(&run)?;
+                }
+            }
+            Err(error) => reading.leave_out(&directory.display().to_string(), &error)?,
+        }
+    }
+    reading.finish()
+}
+
+/// Returns the run directory itself, or the run directories in a directory in natural order.
+fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = path.display();
+    let is_run = |path: &Path| path.join(RUN_FILE).is_file() || fsb_store::is_page(path);
+    if is_run(path) || path.is_file() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let unreadable = |error: std::io::Error| {
+        exit::advised(
+            &code::UNREADABLE,
+            format!("cannot read {shown}: {error}"),
+            "name the run directory of a host, or a directory of run directories",
+        )
+    };
+    let entries = std::fs::read_dir(path).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let mut found: Vec<PathBuf> = entries.into_iter().map(|entry| entry.path()).filter(|path| is_run(path)).collect();
+    alphanumeric_sort::sort_path_slice(&mut found);
+    if path.join(SET_FILE).is_file() {
+        let message = format!("{shown} is a set of runs of one host");
+        return Err(exit::advised(&code::INVALID_SET, message, "name one of its runs"));
+    }
+    if found.is_empty() {
+        let message = format!("{shown} holds no run");
+        return Err(exit::advised(&code::NO_MATCH, message, "name the run directory of a host, or its parent"));
+    }
+    Ok(found)
+}
+
+// `fsb fleet run`.
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  fsb fleet run plan.toml --hosts hosts.txt
+  fsb fleet run quick.toml --hosts hosts.txt --sudo --out fleet -o fleet.html
+  fsb fleet run plan.toml --hosts hosts.txt --out fleet  the missing hosts";
+
+/// Run a plan on many hosts, one after the other, and make one answer
+///
+/// Each line of the file of --hosts has USER@HOST and, if it is not that of the plan, the directory of the image there.
+/// Comments begin with #. IOzone's list of -+m is such a file. A host that fails is reported, and the others follow. The
+/// same command again makes the runs that are missing.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+#[command(override_usage = "fsb fleet run [OPTIONS] PLAN.toml --hosts FILE")]
+struct RunArguments {
+    /// Plan with the targets and workloads
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// File with a host on each line
+    #[arg(long, value_name = "FILE", required = true, help_heading = heading::MACHINE)]
+    hosts: PathBuf,
+    /// Become root there by sudo, which must not ask for a password
+    #[arg(long, help_heading = heading::MACHINE)]
+    sudo: bool,
+    /// Overwrite the contents of this block device of every host; repeatable
+    #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
+    wipe: Vec<PathBuf>,
+    /// Directory of the run directories [default: fsb-results/TIME-NAME]
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    answer: AnswerArguments,
+    #[command(flatten)]
+    verbosity: Verbosity,
+}
+
+fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
+    arguments.answer.format()?;
+    let hosts = read_hosts(&arguments.hosts, arguments.sudo)?;
+    let mut file = read_plan(&arguments.plan)?;
+    file.wipe.extend(arguments.wipe.iter().cloned());
+    let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
+    if plan.targets.len() < 2 || plan.race.is_some() {
+        let message = format!("{}: a fleet compares two targets or more on each host", arguments.plan.display());
+        return Err(exit::advised(&code::PLAN_UNFIT, message, "add a target to the plan"));
+    }
+    let default = || results::default_directory(&coordinator::run_name(&plan));
+    let out = arguments.out.clone().unwrap_or_else(default);
+    let mut failed: BTreeMap<PathBuf, anyhow::Error> = BTreeMap::new();
+    let mut worst = exit::DONE;
+    let total = hosts.len();
+    for (at, host) in hosts.iter().enumerate() {
+        let directory = out.join(remote::directory_name(&host.hosts.names[0]));
+        if !arguments.verbosity.quiet {
+            say(&format!("host {} of {total}: {}", at + 1, host.hosts.names[0]));
+        }
+        match run_on(host, &file, &directory, arguments.verbosity) {
+            Ok(code) => worst = worst.max(code),
+            Err(error) if [exit::REQUEST, exit::MACHINE, exit::TRIALS].contains(&exit::code(&error)) => {
+                let _ = exit::report(&error);
+                worst = worst.max(exit::code(&error));
+                failed.insert(directory, error);
+            }
+            // A signal ends the whole command.
+            Err(error) => {
+                let shown = out.display();
+                let message = format!(
+                    "{error:#}\nthe finished runs are in {shown}; compare them with:\n  fsb fleet compare {shown}"
+                );
+                return Err(exit::Failure::wrapping(&error, message).into());
+            }
+        }
+    }
+    let mut reading = Reading::new(&arguments.answer);
+    reading.worst = worst;
+    for host in &hosts {
+        let directory = out.join(remote::directory_name(&host.hosts.names[0]));
+        match failed.get(&directory) {
+            Some(error) if !directory.join(RUN_FILE).is_file() => reading.leave_out(&host.hosts.names[0], error)?,
+            _ => reading.add(&directory)?,
+        }
+    }
+    let code = reading.finish()?;
+    say(&format!("runs: {}", out.display()));
+    Ok(code)
+}
+
+/// Makes the run on a host, unless its directory has it already.
+fn run_on(host: &FleetHost, file: &PlanFile, directory: &Path, verbosity: Verbosity) -> anyhow::Result<u8> {
+    let name = &host.hosts.names[0];
+    if directory.join(RUN_FILE).is_file() {
+        if Reader::open(directory)?.record.stop_reason.is_some() {
+            let path = directory.display().to_string();
+            let text = format!("note: {name}: its run exists: {path}");
+            notify(&notice::HOST_KEPT, [("host", name.as_str().into()), ("path", path.as_str().into())], &text);
+            return Ok(exit::DONE);
+        }
+        let shown = directory.display();
+        let sudo = if host.hosts.sudo { " --sudo" } else { "" };
+        let help = format!("resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}");
+        return Err(exit::advised(&code::INVALID_RUN_SET, format!("{name}: its run in {shown} is not complete"), help));
+    }
+    let file = PlanFile { dir: host.directory.clone().or_else(|| file.dir.clone()), ..file.clone() };
+    let (output, results, turn) = (None, None, Turn::new(false));
+    remote::start(&file, &RemoteRun { hosts: &host.hosts, directory, results, output, verbosity, turn })
+}
+
+/// A line of the file of hosts.
+#[derive(Debug)]
+struct FleetHost {
+    /// The host alone.
+    hosts: Hosts,
+    /// The directory of the image there, if it is not that of the plan.
+    directory: Option<PathBuf>,
+}
+
+/// Reads the hosts, one a line.
+fn read_hosts(path: &Path, sudo: bool) -> anyhow::Result<Vec<FleetHost>> {
+    let shown = path.display();
+    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT)
+        .map_err(|error| exit::failure(&code::UNREADABLE, format!("--hosts {shown}: {error}")))?;
+    let hosts = parse_hosts(&text, sudo).map_err(|(line, why)| {
+        exit::advised(&code::INVALID_INPUT, format!("--hosts {shown}: line {line}: {why}"), LINE)
+    })?;
+    if hosts.is_empty() {
+        return Err(exit::advised(&code::INVALID_INPUT, format!("--hosts {shown}: it names no host"), LINE));
+    }
+    Ok(hosts)
+}
+
+const LINE: &str = "write USER@HOST [DIRECTORY] on each line";
+
+/// Parses the hosts. An error is the number of the line and the reason.
+fn parse_hosts(text: &str, sudo: bool) -> Result<Vec<FleetHost>, (usize, String)> {
+    let mut hosts: Vec<FleetHost> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or_default();
+        let words: Vec<&str> = line.split_whitespace().collect();
+        // The third word of IOzone's lists is the path of its program, which fsb does not need.
+        let (name, directory) = match words[..] {
+            [] => continue,
+            [name] => (name, None),
+            [name, directory] | [name, directory, _] => (name, Some(PathBuf::from(directory))),
+            _ => return Err((number, format!("{} words", words.len()))),
+        };
+        if name.contains(',') {
+            return Err((number, format!("'{name}' is not a host")));
+        }
+        let parsed = Hosts::parse(name, sudo).map_err(|_| (number, format!("'{name}' is not a host")))?;
+        let own = remote::directory_name(name);
+        if hosts.iter().any(|host| remote::directory_name(&host.hosts.names[0]) == own) {
+            return Err((number, format!("'{name}' is named twice")));
+        }
+        hosts.push(FleetHost { hosts: parsed, directory });
+    }
+    Ok(hosts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_hosts_has_comments_and_directories() {
+        let text = "# the web servers\nroot@web1\n\nroot@web2 /srv # a large disk\nweb3 /data /usr/bin/iozone\n";
+        let hosts = parse_hosts(text, true).unwrap();
+        let names: Vec<&str> = hosts.iter().map(|host| host.hosts.names[0].as_str()).collect();
+        assert_eq!(names, ["root@web1", "root@web2", "web3"]);
+        let directories: Vec<Option<&Path>> = hosts.iter().map(|host| host.directory.as_deref()).collect();
+        assert_eq!(directories, [None, Some(Path::new("/srv")), Some(Path::new("/data"))]);
+        assert!(hosts.iter().all(|host| host.hosts.sudo));
+        for (text, line, part) in [
+            ("a\nb c d e\n", 2, "4 words"),
+            ("-oProxyCommand=x\n", 1, "not a host"),
+            ("a,b\n", 1, "not a host"),
+            ("a\n# a\na\n", 3, "twice"),
+            ("root@a:b\nroot@a-b\n", 2, "twice"),
+        ] {
+            let (found, why) = parse_hosts(text, false).unwrap_err();
+            assert!(found == line && why.contains(part), "{text:?}: {found}: {why}");
+        }
+    }
+}
