@@ -554,6 +554,54 @@ fn a_fleet_is_one_answer_and_a_host_that_does_not_answer_stops_no_other() {
 }
 
 #[test]
+fn ansible_fetches_the_runs_of_hosts_and_a_host_that_does_not_answer_stops_no_other() {
+    needs!(program "ansible-playbook", "python3");
+    let hosts = [needs!(Host::start(ROOMY)), needs!(Host::start(ROOMY))];
+    let scratch = scratch();
+    let at = |name: &str| scratch.path().join(name);
+    let plan = format!(
+        "targets = ['plain=ext4', 'other=ext4,noatime']\nsize = '128M'\n{}",
+        TINY.replace("blocks = 1", "blocks = 5")
+    );
+    fs::write(at("plan.toml"), plan).unwrap();
+    let mut inventory = "[fsb_hosts]\ngone ansible_host=127.0.0.1 ansible_port=1\n".to_owned();
+    for (number, host) in hosts.iter().enumerate() {
+        let (config, data) = (host.path("config"), host.data.path().display());
+        inventory += &format!(
+            "web{number} ansible_host=box ansible_ssh_common_args='-F {}' fsb_arguments='[\"--dir\", \"{data}\"]'\n",
+            config.display()
+        );
+    }
+    inventory += "[all:vars]\nansible_python_interpreter=/usr/bin/python3\n";
+    fs::write(at("inventory"), inventory).unwrap();
+    let playbook = concat!(env!("CARGO_MANIFEST_DIR"), "/../../contrib/ansible/playbooks/fleet.yml");
+    let play = || {
+        let mut command = Command::new("ansible-playbook");
+        command.args(["-i", "inventory", playbook]).current_dir(scratch.path()).stdin(Stdio::null());
+        for (name, value) in
+            [("fsb_plan", at("plan.toml")), ("fsb_results", at("results")), ("fsb_program", FSB.into())]
+        {
+            command.args(["-e", &format!("{name}={}", value.display())]);
+        }
+        // The two hosts have one name, and must not share a connection.
+        command.env("ANSIBLE_SSH_ARGS", "-oControlMaster=no").env("HOME", scratch.path()).env("ANSIBLE_NOCOLOR", "1");
+        command.output().expect("ansible-playbook starts")
+    };
+    let output = play();
+    let text = stdout(&output);
+    // 4: a host was unreachable.
+    assert_eq!(output.status.code(), Some(4), "{text}{}", stderr(&output));
+    assert!(text.contains("2 hosts; baseline: plain") && text.contains("the mean of 2 hosts"), "{text}");
+    for name in ["web0", "web1"] {
+        assert!(counting(&at("results").join(name)).len() >= 7 * 2 * 5);
+    }
+    let before = fs::read(at("results/web0/trials.jsonl")).unwrap();
+    assert_eq!(play().status.code(), Some(4));
+    assert_eq!(fs::read(at("results/web0/trials.jsonl")).unwrap(), before, "a finished run is kept");
+    hosts.iter().for_each(Host::expect_nothing_left);
+}
+
+#[test]
 fn results_are_copied_after_the_run() {
     needs!(program "rsync");
     let host = needs!(Host::start(ROOMY));
