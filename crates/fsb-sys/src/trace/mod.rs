@@ -2,7 +2,9 @@
 //!
 //! These functions are safe wrappers of the system calls. The tracer interprets the stops.
 
+mod bpf;
 mod ebpf;
+pub mod stacks;
 
 use std::io::{self, IoSliceMut};
 use std::os::raw::c_int;

@@ -1,0 +1,560 @@
+//! Traces where the threads of a process wait and where they run: when the kernel switches a thread off a processor and on
+//! again, when another task wakes it, the kernel stack at the switch, and samples of the stack while it runs. Also traces
+//! the cache flushes that block devices serve.
+//!
+//! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8, but no BTF, no kprobes and no hardware counters. Process numbers are
+//! those of this process's PID namespace, and processes of other namespaces are not traced.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::bpf::{
+    ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE,
+    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R10, RING_BUFFER, RING_RESERVE,
+    RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, load, number, own_namespace,
+    sample_processor,
+};
+use crate::read_text;
+
+/// Size of the ring in bytes: room for a hundred thousand records between two drains.
+const RING: usize = 8 << 20;
+/// The most threads that are off their processors at a time.
+const MOST_TASKS: u64 = 16_384;
+/// The most different stacks.
+const MOST_STACKS: u64 = 8192;
+/// The most functions of a stack. The innermost ones are kept.
+pub const DEEPEST: usize = 64;
+/// Nanoseconds of CPU time between two samples.
+pub const SAMPLE_NS: u64 = 500_000;
+
+/// An observation. Times are on CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Observation {
+    /// A thread was off its processor.
+    Off {
+        /// The number of the thread.
+        thread: u32,
+        /// The number of its process.
+        process: u32,
+        out_ns: u64,
+        /// When another task or an interrupt woke it; `None` if it could run all the time.
+        woken_ns: Option<u64>,
+        in_ns: u64,
+        /// Whether it waited for something else than a processor.
+        blocked: bool,
+        stack: StackId,
+    },
+    /// A thread ran.
+    Ran {
+        /// The number of its process.
+        process: u32,
+        at_ns: u64,
+        stack: StackId,
+    },
+    /// A block device began to flush its cache, or ended that.
+    Flush {
+        /// Major and minor number of the device.
+        device: (u32, u32),
+        at_ns: u64,
+        began: bool,
+    },
+}
+
+/// The number of a kernel stack, valid as long as its [`StackWatch`]; negative if the kernel recorded none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StackId(pub i64);
+
+impl StackId {
+    /// Returns whether there is no kernel stack because the thread ran in user mode. Only samples can be so.
+    pub fn is_user(self) -> bool {
+        self.0 == -i64::from(libc::EFAULT)
+    }
+}
+
+/// Traces the threads of one process at a time until it is dropped.
+#[derive(Debug)]
+pub struct StackWatch {
+    ring: Ring,
+    followed: OwnedFd,
+    process: Option<u32>,
+    stacks: OwnedFd,
+    lost: OwnedFd,
+    _kept: Vec<OwnedFd>,
+}
+
+impl StackWatch {
+    /// Starts without a process.
+    ///
+    /// # Errors
+    /// Fails if the kernel is too old or was built without eBPF or tracepoints, or if this process lacks the privileges.
+    pub fn open() -> io::Result<StackWatch> {
+        let map = |kind: u64, value: u64, entries: u64| bpf(MAP_CREATE, &[kind | 4 << 32, value | entries << 32]);
+        let (followed, asleep) = (map(HASH, 8, 4)?, map(HASH, asleep::SIZE, MOST_TASKS)?);
+        let (stacks, lost) = (map(STACK_TRACE, 8 * DEEPEST as u64, MOST_STACKS)?, map(ARRAY, 8, 1)?);
+        let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
+        let known = Known {
+            namespace: own_namespace()?,
+            followed: followed.as_raw_fd(),
+            asleep: asleep.as_raw_fd(),
+            stacks: stacks.as_raw_fd(),
+            lost: lost.as_raw_fd(),
+            ring: ring.as_raw_fd(),
+        };
+        let tracefs = Tracefs::mount()?;
+        let mut kept = vec![asleep];
+        let switch = tracefs.tracepoint("sched/sched_switch")?;
+        let at = Switch {
+            previous: switch.offset("pid_t prev_pid", 4)?,
+            state: switch.offset("long prev_state", 8)?,
+            next: switch.offset("pid_t next_pid", 4)?,
+        };
+        let waking = tracefs.tracepoint("sched/sched_waking")?;
+        let woken = waking.offset("pid_t pid", 4)?;
+        let mut programs = vec![(waking, wakes(&known, woken)), (switch, switches(&known, &at))];
+        for (name, kind) in [("block/block_rq_complete", kind::FLUSHED), ("block/block_rq_issue", kind::FLUSHES)] {
+            let request = tracefs.tracepoint(name)?;
+            let at = Request { device: request.offset("dev_t dev", 4)?, flags: request.flags()? };
+            programs.push((request, flushes(&known, &at, kind)));
+        }
+        let mapped = Ring::map(&ring, RING)?;
+        for (tracepoint, code) in programs {
+            let program = load(TRACEPOINT, &code)?;
+            kept.extend([tracepoint.attach(&program)?, program]);
+        }
+        let program = load(PERF_EVENT, &samples(&known))?;
+        for processor in processors() {
+            kept.push(sample_processor(processor, SAMPLE_NS, &program)?);
+        }
+        kept.extend([program, ring]);
+        Ok(StackWatch { ring: mapped, followed, process: None, stacks, lost, _kept: kept })
+    }
+
+    /// Follows the threads of this process instead of the previous one.
+    ///
+    /// # Errors
+    /// Fails if the kernel does not take the number.
+    pub fn follow(&mut self, process: Option<u32>) -> io::Result<()> {
+        let command = |command: i32, process: u32| {
+            let value = 1u64;
+            let words = [self.followed.as_raw_fd() as u64, (&raw const process) as u64, (&raw const value) as u64];
+            number(command, &words[..if command == MAP_DELETE { 2 } else { 3 }])
+        };
+        if let Some(previous) = self.process {
+            // A process that ended is in the map all the same.
+            command(MAP_DELETE, previous)?;
+        }
+        self.process = process;
+        process.map_or(Ok(0), |process| command(MAP_UPDATE, process)).map(drop)
+    }
+
+    /// Removes all observations so far and passes them to `each`, in the order of their ends.
+    pub fn drain(&mut self, mut each: impl FnMut(Observation)) {
+        self.ring.drain(|record: Record| {
+            let Record { kind, out_ns, woken_ns, in_ns, stack, task, state } = record;
+            let (thread, process) = (task as u32, (task >> 32) as u32);
+            each(match kind {
+                kind::OFF => Observation::Off {
+                    thread,
+                    process,
+                    out_ns,
+                    woken_ns: (woken_ns > 0).then_some(woken_ns),
+                    in_ns,
+                    blocked: state & BLOCKED != 0,
+                    stack: StackId(stack),
+                },
+                kind::RAN => Observation::Ran { process, at_ns: out_ns, stack: StackId(stack) },
+                _ => {
+                    let device = ((task >> 20) as u32, task as u32 & 0xf_ffff);
+                    Observation::Flush { device, at_ns: out_ns, began: kind == kind::FLUSHES }
+                }
+            });
+        });
+    }
+
+    /// Returns the addresses of a stack's functions, the innermost first. Returns `None` if the kernel recorded none.
+    pub fn addresses(&self, stack: StackId) -> Option<Vec<u64>> {
+        let id = u32::try_from(stack.0).ok()?;
+        let mut addresses = [0u64; DEEPEST];
+        let words = [self.stacks.as_raw_fd() as u64, (&raw const id) as u64, addresses.as_mut_ptr() as u64];
+        number(MAP_LOOKUP, &words).ok()?;
+        Some(addresses.into_iter().take_while(|address| *address != 0).collect())
+    }
+
+    /// Returns the number of observations that there was no room for.
+    pub fn lost(&self) -> u64 {
+        let (id, mut count) = (0u32, 0u64);
+        let words = [self.lost.as_raw_fd() as u64, (&raw const id) as u64, (&raw mut count) as u64];
+        number(MAP_LOOKUP, &words).map_or(0, |_| count)
+    }
+}
+
+/// Returns the numbers of the processors that are online. Without /sys, those of the first ones that this process may
+/// use.
+fn processors() -> Vec<u32> {
+    let text = read_text("/sys/devices/system/cpu/online").unwrap_or_default();
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
+    };
+    let online: Vec<u32> = text.trim().split(',').filter_map(range).flatten().collect();
+    let count = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+    if online.is_empty() { (0..count).collect() } else { online }
+}
+
+/// The names of the kernel's functions by their addresses.
+#[derive(Debug)]
+pub struct Symbols {
+    /// Ordered by address.
+    functions: Vec<(u64, Box<str>)>,
+}
+
+impl Symbols {
+    /// Reads /proc/kallsyms.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read, or if the kernel hides the addresses from this process.
+    pub fn read() -> io::Result<Symbols> {
+        let symbols = Symbols::parse(&read_text("/proc/kallsyms")?);
+        if symbols.functions.is_empty() {
+            return Err(io::Error::other("the kernel hides addresses in /proc/kallsyms (kernel.kptr_restrict)"));
+        }
+        Ok(symbols)
+    }
+
+    /// Parses lines such as `ffffffff812197ac t jbd2_journal_commit_transaction [jbd2]`. Leaves out data, and addresses
+    /// that are hidden.
+    fn parse(text: &str) -> Symbols {
+        let function = |line: &str| {
+            let mut fields = line.split_ascii_whitespace();
+            let (address, kind, name) = (fields.next()?, fields.next()?, fields.next()?);
+            let address = u64::from_str_radix(address, 16).ok().filter(|address| *address > 0)?;
+            matches!(kind, "t" | "T" | "w" | "W").then(|| (address, name.into()))
+        };
+        let mut functions: Vec<(u64, Box<str>)> = text.lines().filter_map(function).collect();
+        functions.sort_by_key(|(address, _)| *address);
+        Symbols { functions }
+    }
+
+    /// Returns the name of the function that an address is in, without the suffix of a part that the compiler made
+    /// (`.cold`, `.constprop.0`). Returns `None` for an address below all functions.
+    pub fn name(&self, address: u64) -> Option<&str> {
+        let after = self.functions.partition_point(|(start, _)| *start <= address);
+        let (_, name) = self.functions.get(after.checked_sub(1)?)?;
+        name.split('.').next()
+    }
+}
+
+// The eBPF programs. A thread that is switched off gets an entry in a map, under the number that the first PID namespace
+// gives it, because the tracepoints know only that number. The entry becomes a record when the thread is switched on.
+
+/// The bits of a thread's state in which it waits for something else than a processor: sleeping, with signals or without,
+/// stopped, traced, parked, or idle.
+const BLOCKED: u64 = 0xcf;
+/// Those of a thread that has ended and never runs again.
+const ENDED: i32 = 0x30;
+
+/// The kinds of records.
+mod kind {
+    pub(super) const OFF: u64 = 0;
+    pub(super) const RAN: u64 = 1;
+    pub(super) const FLUSHES: u64 = 2;
+    pub(super) const FLUSHED: u64 = 3;
+}
+
+/// The entry of a thread that is off its processor. All fields have eight bytes.
+mod asleep {
+    pub(super) const OUT: i16 = 0;
+    pub(super) const WOKEN: i16 = 8;
+    pub(super) const STACK: i16 = 16;
+    pub(super) const TASK: i16 = 24;
+    pub(super) const STATE: i16 = 32;
+    /// Its size in bytes.
+    pub(super) const SIZE: u64 = 40;
+}
+
+/// A record as the programs write it.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Record {
+    kind: u64,
+    /// Of a sample or a flush, its only time.
+    out_ns: u64,
+    woken_ns: u64,
+    in_ns: u64,
+    stack: i64,
+    /// The thread, with its process in the upper half; of a flush, the device.
+    task: u64,
+    state: u64,
+}
+
+/// The offsets of the fields of a record.
+mod record {
+    pub(super) const KIND: i16 = 0;
+    pub(super) const OUT: i16 = 8;
+    pub(super) const WOKEN: i16 = 16;
+    pub(super) const IN: i16 = 24;
+    pub(super) const STACK: i16 = 32;
+    pub(super) const TASK: i16 = 40;
+    pub(super) const STATE: i16 = 48;
+}
+
+/// The kernel objects that the programs use.
+struct Known {
+    namespace: (u64, u64),
+    /// The processes whose threads are followed.
+    followed: i32,
+    asleep: i32,
+    stacks: i32,
+    lost: i32,
+    ring: i32,
+}
+
+/// The offsets of fields in a record of `sched_switch`.
+struct Switch {
+    previous: i16,
+    state: i16,
+    next: i16,
+}
+
+/// The offsets of fields in a record of a block request.
+struct Request {
+    device: i16,
+    flags: i16,
+}
+
+/// Places on the stack, from its end. The last eight bytes are those of [`Assembler::number_task`].
+const ENTRY: i16 = -56;
+const KEY: i16 = -64;
+const ZERO: i16 = -72;
+
+impl Assembler {
+    /// Looks up the key at `key` on the stack: R0 is the address of its value, or 0.
+    fn look_up(&mut self, map: i32, key: i16) {
+        self.wide(R1, map as u64, MAP);
+        self.copy(R2, R10);
+        self.add(R2, i32::from(key));
+        self.call(CALL_MAP_LOOKUP);
+    }
+
+    /// Ends unless the current thread belongs to a followed process.
+    fn expect_followed(&mut self, known: &Known) {
+        self.number_task(known.namespace);
+        self.look_up(known.followed, -4);
+        self.end_if_equal(R0, 0);
+    }
+
+    /// Stores the id of the kernel stack of the context in R6 into R0. The id is negative if there is none.
+    fn stack_id(&mut self, known: &Known) {
+        self.copy(R1, R6);
+        self.wide(R2, known.stacks as u64, MAP);
+        self.set(R3, 0);
+        self.call(STACK_ID);
+    }
+
+    fn count_lost(&mut self, known: &Known) {
+        self.store_number(R10, ZERO, 0);
+        self.look_up(known.lost, ZERO);
+        let none = self.jump_if_equal(R0, 0);
+        self.set(R1, 1);
+        self.add_atomically(R0, 0, R1);
+        self.land(none);
+    }
+
+    /// Reserves a record in R0. If the ring has no room, counts it as lost, and R0 is 0.
+    fn reserve_record(&mut self, known: &Known) -> usize {
+        self.wide(R1, known.ring as u64, MAP);
+        self.set(R2, size_of::<Record>() as i32);
+        self.set(R3, 0);
+        self.call(RING_RESERVE);
+        let reserved = self.jump_unless_equal(R0, 0);
+        self.count_lost(known);
+        let lost = self.jump();
+        self.land(reserved);
+        lost
+    }
+
+    /// Writes a record that has one time, in R8, and submits it. `stack` and `task` are registers.
+    fn write_moment(&mut self, known: &Known, kind: u64, stack: Option<Register>, task: impl FnOnce(&mut Assembler)) {
+        let lost = self.reserve_record(known);
+        self.store_number(R0, record::KIND, kind as i32);
+        self.store(R0, record::OUT, R8);
+        for field in [record::WOKEN, record::IN, record::STACK, record::STATE] {
+            self.store_number(R0, field, 0);
+        }
+        if let Some(stack) = stack {
+            self.store(R0, record::STACK, stack);
+        }
+        task(self);
+        self.store(R0, record::TASK, R1);
+        self.submit_record();
+        self.land(lost);
+    }
+
+    fn submit_record(&mut self) {
+        self.copy(R1, R0);
+        self.set(R2, NO_WAKEUP);
+        self.call(RING_SUBMIT);
+    }
+}
+
+/// Builds the program that runs when a processor switches from one thread to another one.
+fn switches(known: &Known, at: &Switch) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    // The next thread: its entry becomes a record.
+    asm.load_half(R1, R6, at.next);
+    asm.store_half(R10, KEY, R1);
+    asm.look_up(known.asleep, KEY);
+    let unknown = asm.jump_if_equal(R0, 0);
+    asm.copy(R8, R0);
+    asm.call(KTIME_NS);
+    asm.copy(R7, R0);
+    let lost = asm.reserve_record(known);
+    asm.store_number(R0, record::KIND, kind::OFF as i32);
+    asm.store(R0, record::IN, R7);
+    let fields = [
+        (asleep::OUT, record::OUT),
+        (asleep::WOKEN, record::WOKEN),
+        (asleep::STACK, record::STACK),
+        (asleep::TASK, record::TASK),
+        (asleep::STATE, record::STATE),
+    ];
+    for (from, to) in fields {
+        asm.load(R1, R8, from);
+        asm.store(R0, to, R1);
+    }
+    asm.submit_record();
+    asm.land(lost);
+    asm.wide(R1, known.asleep as u64, MAP);
+    asm.copy(R2, R10);
+    asm.add(R2, i32::from(KEY));
+    asm.call(CALL_MAP_DELETE);
+    asm.land(unknown);
+    // The previous thread, which is still the current one.
+    asm.expect_followed(known);
+    asm.load(R7, R6, at.state);
+    asm.end_if_any(R7, ENDED);
+    asm.stack_id(known);
+    asm.store(R10, ENTRY + asleep::STACK, R0);
+    asm.load(R1, R10, -8);
+    asm.store(R10, ENTRY + asleep::TASK, R1);
+    asm.store(R10, ENTRY + asleep::STATE, R7);
+    asm.store_number(R10, ENTRY + asleep::WOKEN, 0);
+    asm.call(KTIME_NS);
+    asm.store(R10, ENTRY + asleep::OUT, R0);
+    asm.load_half(R1, R6, at.previous);
+    asm.store_half(R10, KEY, R1);
+    asm.wide(R1, known.asleep as u64, MAP);
+    asm.copy(R2, R10);
+    asm.add(R2, i32::from(KEY));
+    asm.copy(R3, R10);
+    asm.add(R3, i32::from(ENTRY));
+    asm.set(R4, 0);
+    asm.call(CALL_MAP_UPDATE);
+    asm.end_if_equal(R0, 0);
+    asm.count_lost(known);
+    // Other listeners of this tracepoint must receive the event too.
+    asm.finish(1)
+}
+
+/// Builds the program that runs when a thread is woken, whose number is at offset `number_at`. It notes the time in the
+/// entry of a followed thread.
+fn wakes(known: &Known, number_at: i16) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.load_half(R1, R1, number_at);
+    asm.store_half(R10, KEY, R1);
+    asm.look_up(known.asleep, KEY);
+    asm.end_if_equal(R0, 0);
+    asm.copy(R8, R0);
+    asm.load(R1, R8, asleep::WOKEN);
+    asm.end_unless_equal(R1, 0);
+    asm.call(KTIME_NS);
+    asm.store(R8, asleep::WOKEN, R0);
+    asm.finish(1)
+}
+
+/// Builds the program that runs after each [`SAMPLE_NS`] of CPU time of a processor.
+fn samples(known: &Known) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.expect_followed(known);
+    asm.stack_id(known);
+    asm.copy(R7, R0);
+    asm.call(KTIME_NS);
+    asm.copy(R8, R0);
+    asm.write_moment(known, kind::RAN, Some(R7), |asm| asm.load(R1, R10, -8));
+    asm.finish(0)
+}
+
+/// Builds the program that runs when a block device gets a request or has served one. Only cache flushes are recorded:
+/// their flags begin with `F`, and no `W` follows, which would be a write that a flush precedes.
+fn flushes(known: &Known, at: &Request, kind: u64) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.load_byte(R7, R1, at.flags);
+    asm.end_unless_equal(R7, i32::from(b'F'));
+    asm.load_byte(R7, R1, at.flags + 1);
+    asm.end_if_equal(R7, i32::from(b'W'));
+    asm.load_half(R7, R1, at.device);
+    asm.call(KTIME_NS);
+    asm.copy(R8, R0);
+    asm.write_moment(known, kind, None, |asm| asm.copy(R1, R7));
+    asm.finish(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_the_addresses_within_them() {
+        let text = "ffffffff81000000 T _text\nffffffff81000100 t ext4_sync_file\nffffffff81000200 t sync_it.constprop.0\n\
+                    ffffffff81000300 d some_data\n0000000000000000 T hidden\nffffffffc0000000 t xfs_log_force\t[xfs]\n";
+        let symbols = Symbols::parse(text);
+        assert_eq!(symbols.name(0xffff_ffff_8100_0180), Some("ext4_sync_file"));
+        assert_eq!(symbols.name(0xffff_ffff_8100_0200), Some("sync_it"));
+        assert_eq!(symbols.name(0xffff_ffff_c000_0010), Some("xfs_log_force"));
+        assert_eq!(symbols.name(0x10), None);
+        assert_eq!(Symbols::parse("0000000000000000 T _text\n").functions.len(), 0);
+    }
+
+    /// A child that waits for its standard input is off its processor until this process writes there.
+    #[test]
+    fn a_thread_that_waits_for_a_pipe_is_seen_with_its_stack() {
+        if !fsb_testkit::root_for("a_thread_that_waits_for_a_pipe_is_seen_with_its_stack") {
+            return;
+        }
+        let mut watch = StackWatch::open().expect("programs that the kernel accepts");
+        let symbols = Symbols::read().expect("names of functions");
+        let mut child = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat");
+        watch.follow(Some(child.id())).expect("follow");
+        let (mut input, mut output) = (child.stdin.take().expect("pipe"), child.stdout.take().expect("pipe"));
+        let mut byte = [0u8];
+        for _ in 0..100 {
+            input.write_all(b"x").expect("write");
+            std::io::Read::read_exact(&mut output, &mut byte).expect("read");
+        }
+        drop(input);
+        child.wait().expect("end");
+        watch.follow(None).expect("no process");
+        let mut waits = Vec::new();
+        watch.drain(|observation| {
+            if let Observation::Off { process, out_ns, woken_ns, in_ns, blocked: true, stack, .. } = observation {
+                assert_eq!(process, child.id());
+                assert!(out_ns < in_ns && woken_ns.is_none_or(|woken| (out_ns..=in_ns).contains(&woken)));
+                waits.push(stack);
+            }
+        });
+        let is_read = |stack: &StackId| {
+            let addresses = watch.addresses(*stack).unwrap_or_default();
+            addresses.iter().any(|address| symbols.name(*address).is_some_and(|name| name.contains("pipe_read")))
+        };
+        assert!(waits.iter().any(is_read), "{} waits", waits.len());
+        assert_eq!(watch.lost(), 0);
+    }
+}
