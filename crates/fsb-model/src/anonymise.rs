@@ -21,6 +21,7 @@ use crate::run::{
 };
 use crate::stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
 use crate::target::{FileSystemSpec, Medium, Target, TargetKind};
+use crate::traced::Traced;
 use crate::trial::{Interference, Trial};
 use crate::units::show_bytes;
 use crate::warning::{UnbackedMemory, Warning};
@@ -330,6 +331,7 @@ impl<'v> Anonymiser<'v> {
             race,
             risky: _,
             mkfs_defaults: _,
+            explain: _,
             size: _,
             scale: _,
             dir,
@@ -951,6 +953,7 @@ impl<'v> Anonymiser<'v> {
             controls,
             seconds_per_iteration: _,
             cycle_spans_ns: _,
+            traced,
             extra,
         } = observed;
         self.text("what the kernel refused to a worker", unconfined);
@@ -968,7 +971,15 @@ impl<'v> Anonymiser<'v> {
         }
         self.options(mount_options);
         self.controls(controls);
+        traced.iter_mut().for_each(|traced| self.traced(traced));
         self.extra(extra);
+    }
+
+    /// Names of functions may be those of a module that few have. Their class stays.
+    fn traced(&mut self, traced: &mut Traced) {
+        traced.remove_functions();
+        let Traced { thread_ns: _, operations: _, run_queue_ns: _, waits: _, runs: _, lost: _, problem } = traced;
+        self.text("why trials were not traced", problem);
     }
 }
 
@@ -1135,7 +1146,8 @@ mod tests {
                 "controls": { "services": "hostile7" }, "note": "hostile7" },
             "observed": { "unconfined": ["hostile7"], "output": "hostile7", "counts": { "hostile7": 3 },
                 "mount_options": ["lowerdir=/hostile7"], "controls": { "services": "hostile7" },
-                "memory_limit": { "mechanism": "cgroup v2 at /hostile7" }, "a_new_field": "hostile7", "a_number": 4 },
+                "memory_limit": { "mechanism": "cgroup v2 at /hostile7" },
+                "traced": { "problem": "hostile7", "waits": [{ "functions": ["hostile7", "jbd2_log_wait_commit"] }] }, "a_new_field": "hostile7", "a_number": 4 },
             "interference": ["CPU steal 3 %", "hostile7", { "kind": "full_moon", "text": "hostile7" }],
             "a_new_field": "hostile7",
         }))

@@ -33,6 +33,7 @@ pub mod stop;
 pub mod sustained;
 pub mod target;
 pub mod timeline;
+pub mod traced;
 pub mod trial;
 pub mod units;
 pub mod warning;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::sustained::Sustained;
+use crate::traced::Traced;
 
 /// The observations of a trial: the evidence for its validity, and what it cost. A field is absent where nothing was
 /// observed.
@@ -96,6 +97,9 @@ pub struct Observed {
     /// Start and end of each cycle, warm-up cycles first, in nanoseconds of the monotonic clock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cycle_spans_ns: Vec<[u64; 2]>,
+    /// The time of worker threads by kernel stack; only in a traced trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traced: Option<Box<Traced>>,
     /// Fields of other schema versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,

@@ -114,6 +114,9 @@ pub struct Plan {
     /// disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
+    /// Traced blocks follow the measured ones, to explain differences.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
     /// Size of the image that a medium is made of; suites scale with it.
     pub size: Bytes,
     /// The factor that sizes of files, the image and the memory limit were multiplied with. The plan holds the

@@ -77,6 +77,8 @@ pub enum Phase {
     Warmup,
     /// Analysed.
     Measured,
+    /// A trial that eBPF programs observed, which slow it down: never ranked, but its times by class explain differences.
+    Traced,
 }
 
 /// The outcome of a trial.

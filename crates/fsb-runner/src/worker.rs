@@ -219,6 +219,11 @@ impl Worker {
         self.result::<W>(tell)
     }
 
+    /// Returns the number of its process; that of the monitor if it runs programs.
+    pub fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Lets the next tasks go on after [`Post::until`].
     pub fn without_limit(self) -> Worker {
         // A struct with a destructor cannot be taken apart.

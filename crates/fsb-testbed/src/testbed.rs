@@ -249,6 +249,10 @@ pub trait Testbed {
     /// Returns the present counters of the target's own device. Returns `None` if they are unknown. The kernel counts
     /// the flushes of a partition only for its whole disk.
     fn counters(&self, slot: Slot) -> Option<Counters>;
+    /// Returns major and minor number of the disk that serves the target's requests. Returns `None` if it is unknown.
+    fn device_number(&self, _slot: Slot) -> Option<(u32, u32)> {
+        None
+    }
     /// Returns the remote procedure calls of the target's NFS client since it was mounted. Returns `None` for a target
     /// that is not mounted over NFS.
     fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {

@@ -35,6 +35,7 @@ error_codes! {
     UNKNOWN_SET = "compare/unknown-set", WRONG, "No set has that name.", "Use a name that the message lists.";
     UNKNOWN_OPERATION = "compare/unknown-operation", WRONG, "The results have no such operation.", "Use an operation that the message lists.";
     RUN_COMPLETE = "run/complete", WRONG, "The run to resume is complete.", "Print it with fsb report DIR.";
+    NOT_TRACED = "run/not-traced", LACKS, "This machine cannot trace the samples that --explain requests.", "Follow the kernel's answer in the message; run as root outside of containers, or leave --explain out.";
     INVALID_RUN_SET = "run/invalid-set", WRONG, "The directory holds no set of runs to resume.", "Name the directory that fsb run --runs made.";
     NOT_RACED = "choose/not-a-candidate", WRONG, "fsb choose cannot compare this.", "Follow the message; fsb run measures other workloads.";
     PROGRAM = "record/cannot-run", WRONG, "The program to record cannot be run.", "Check its path and permissions.";

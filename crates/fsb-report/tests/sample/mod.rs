@@ -314,6 +314,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             keep_affected: false,
             risky: false,
             mkfs_defaults: false,
+            explain: false,
             race: None,
             name: "quick".to_owned(),
             targets,

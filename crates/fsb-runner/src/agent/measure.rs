@@ -15,6 +15,7 @@ use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Unit
 use fsb_model::sustained::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_model::{Interference, Maintenance};
+use fsb_sys::trace::stacks::Observation;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
@@ -23,6 +24,7 @@ use fsb_testbed::{
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
+use super::traced::{TraceTally, Tracer, untraceable};
 use crate::injected;
 use crate::worker::{Post, Steps, Worker, WorkerError};
 
@@ -67,6 +69,7 @@ pub(super) fn measure_case(
             tally: Tally::new(post.target),
             worker: None,
             samples: 0,
+            traced: TraceTally::default(),
             failed: applicable.err(),
         })
     });
@@ -75,7 +78,8 @@ pub(super) fn measure_case(
         let reply = |place: Place<'_, '_>| Some((place.trial.slot, refused(place.failed?)));
         return places.into_iter().filter_map(reply).collect();
     }
-    let mut case = Case { testbed, request, profile: &profile, places, tell, time };
+    let tracer = request.trace.then(Tracer::open);
+    let mut case = Case { testbed, request, profile: &profile, places, tell, time, tracer };
     let watched = case.measure();
     case.replies(watched)
 }
@@ -137,6 +141,8 @@ struct Case<'a, 'p> {
     places: Vec<Place<'a, 'p>>,
     tell: &'a mut dyn FnMut(Progress),
     time: TimeLeft,
+    /// The eBPF programs of a traced case, or the reason why there are none.
+    tracer: Option<Result<Tracer, String>>,
 }
 
 /// One target of the case.
@@ -147,6 +153,8 @@ struct Place<'a, 'p> {
     worker: Option<Worker>,
     /// Samples that count.
     samples: u32,
+    /// Where the worker's threads were in them; empty unless the case is traced.
+    traced: TraceTally,
     /// The reason why it left.
     failed: Option<Failure>,
 }
@@ -516,6 +524,7 @@ impl Case<'_, '_> {
         let rpcs_before = self.testbed.rpcs(slot);
         let before: Vec<_> = self.counters();
         let device_timeline = if sequential { self.testbed.device_timeline(slot) } else { None };
+        let is_traced = self.begin_trace(at);
         let go = Instant::now();
         if maintenance.is_none() {
             self.places[at].worker()?.go()?;
@@ -531,6 +540,7 @@ impl Case<'_, '_> {
             let worker = self.places[at].worker()?;
             (worker.result::<Steps>(&mut |_| {})?, go.elapsed())
         };
+        let observations = self.end_trace(is_traced);
         let device_samples = device_timeline.map(DeviceTimeline::end).unwrap_or_default();
         let after: Vec<_> = self.counters();
         let rpcs = rpcs_before.and_then(|before| Some(self.testbed.rpcs(slot)?.since(&before)));
@@ -543,6 +553,10 @@ impl Case<'_, '_> {
             _ => return Err(Failure::Failed("the worker measured nothing".into())),
         };
         let operations = found.iter().map(|one| one.operations).sum();
+        if let Some(observations) = observations.filter(|_| round.counts) {
+            let device = self.testbed.device_number(slot);
+            self.places[at].traced.add(&observations, &found, device);
+        }
         let later = match sequential {
             true => None,
             false => Some(self.sync(slot)?),
@@ -589,6 +603,26 @@ impl Case<'_, '_> {
         let restless = (0..self.places.len())
             .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
         Ok((sample, restless))
+    }
+
+    /// Begins to trace the worker of a target. Returns whether it is traced.
+    fn begin_trace(&mut self, at: usize) -> bool {
+        let is_fake = self.fake(at).is_some();
+        let place = &mut self.places[at];
+        let process = place.worker.as_ref().map(Worker::process);
+        let begun = match (&mut self.tracer, untraceable(self.profile, is_fake), process) {
+            (None, ..) => return false,
+            (Some(_), Some(why), _) => Err(why.to_owned()),
+            (Some(Err(why)), ..) => Err(why.clone()),
+            (Some(Ok(_)), None, None) => Err("it has no worker".to_owned()),
+            (Some(Ok(tracer)), None, Some(process)) => tracer.begin(process),
+        };
+        begun.map_err(|why| place.traced.fail(why)).is_ok()
+    }
+
+    fn end_trace(&mut self, is_traced: bool) -> Option<Vec<Observation>> {
+        let tracer = self.tracer.as_mut().filter(|_| is_traced)?;
+        tracer.as_mut().ok().map(Tracer::end)
     }
 
     /// Waits until the worker of a target is ready to start.
@@ -689,7 +723,7 @@ impl Case<'_, '_> {
 
     fn replies(mut self, watched: Option<watch::Seen>) -> Vec<(Slot, TrialReply)> {
         let pretends: Vec<bool> = (0..self.places.len()).map(|at| self.pretends(at)).collect();
-        let profile = self.profile;
+        let (profile, tracer) = (self.profile, self.tracer.take());
         let reply = |(mut place, pretends): (Place<'_, '_>, bool)| {
             let Place { post, trial, .. } = place;
             if let Some(watched) = &watched {
@@ -697,7 +731,9 @@ impl Case<'_, '_> {
             }
             let affected = interference(post.target.abilities.fake, pretends, &place.tally.watched);
             let ended = place.failed.map_or(Ok(()), Err);
-            (trial.slot, place.tally.reply(ended, profile, post.target, affected))
+            let mut reply = place.tally.reply(ended, profile, post.target, affected);
+            reply.observed.traced = tracer.as_ref().map(|tracer| Box::new(place.traced.finish(tracer.as_ref().ok())));
+            (trial.slot, reply)
         };
         std::mem::take(&mut self.places).into_iter().zip(pretends).map(reply).collect()
     }

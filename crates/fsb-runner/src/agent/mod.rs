@@ -5,6 +5,7 @@ pub(crate) mod client;
 mod measure;
 pub(crate) mod protocol;
 mod tally;
+mod traced;
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -24,6 +25,7 @@ pub use measure::deadline;
 use measure::{SlotPost, measure_case};
 use protocol::{AgentRequest, LineError, Lines, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
+pub use traced::can_trace;
 
 /// The argument that makes the binary an agent.
 pub const AGENT_ARGUMENT: &str = "__agent";

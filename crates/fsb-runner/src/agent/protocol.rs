@@ -77,6 +77,9 @@ pub struct MeasureRequest {
     pub seed: u64,
     /// The attempt, from 1; 0 in the warm-up of a case in rounds. A trial is retried after interference.
     pub attempt: u32,
+    /// eBPF programs observe the samples.
+    #[serde(default)]
+    pub trace: bool,
     /// The time after which a silent worker is killed.
     pub deadline: Duration,
     /// The time that the budget leaves; absent without a budget.

@@ -77,6 +77,9 @@ pub struct PlanFile {
     /// Every mkfs program chooses the geometry by the size of its slice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
+    /// Traced blocks follow the measured ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explain: bool,
     /// The race that chooses one of the targets. Only the command line sets it.
     #[serde(skip)]
     pub race: Option<fsb_model::Race>,
@@ -145,6 +148,7 @@ impl PlanFile {
             keep_affected: self.keep_affected || under.keep_affected,
             risky: self.risky || under.risky,
             mkfs_defaults: self.mkfs_defaults || under.mkfs_defaults,
+            explain: self.explain || under.explain,
             race: self.race.or(under.race),
             verify: self.verify || under.verify,
             repetition: self.repetition.over(under.repetition),

@@ -19,6 +19,8 @@ use crate::work::{self, ParsedCell, Work};
 const WARM_UP: f64 = 0.5;
 /// Share of the budget for tearing down the testbed and for the report.
 const CLOSING: f64 = 0.03;
+/// Share of the budget for traced blocks, if there are any.
+const TRACED: f64 = 0.3;
 /// The model of times is off by a factor of two or three. A cell is left out without a measurement only if the model
 /// exceeds the time by this factor.
 const SURE: f64 = 3.0;
@@ -71,11 +73,13 @@ fn modelled(record: &RunRecord, profile: &Profile, held: Option<f64>, in_rounds:
 }
 
 impl Schedule<'_> {
-    /// Returns the seconds of the budget that are left; infinite without a budget.
+    /// Returns the seconds of the budget that are left; infinite without a budget. Until blocks are traced, their share is
+    /// kept for them.
     pub(super) fn seconds_of_budget_left(&self) -> f64 {
-        let budget = self.run.record.plan.repetition.budget();
-        budget.map_or(f64::INFINITY, |budget| {
-            budget.as_secs_f64() * (1.0 - CLOSING) - self.run.started.elapsed().as_secs_f64()
+        let plan = &self.run.record.plan;
+        let kept = if plan.explain && !self.tracing { CLOSING + TRACED } else { CLOSING };
+        plan.repetition.budget().map_or(f64::INFINITY, |budget| {
+            budget.as_secs_f64() * (1.0 - kept) - self.run.started.elapsed().as_secs_f64()
         })
     }
 
@@ -139,7 +143,7 @@ impl Schedule<'_> {
 
     /// Returns whether the budget holds a block that takes `seconds`. A block must not be cut off because it takes a
     /// little longer than the one before.
-    fn holds_block(&self, seconds: f64) -> bool {
+    pub(super) fn holds_block(&self, seconds: f64) -> bool {
         let removing = self.cells.iter().map(|cell| cell.removing).fold(0.0, f64::max);
         seconds * LONGER + self.closing(removing) <= self.seconds_of_budget_left()
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
-use fsb_model::run::BlockOrder;
+use fsb_model::run::{BlockOrder, Rounds};
 use fsb_model::trial::Reason;
 use fsb_model::{Amount, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
 use fsb_testbed::{Kind, Provisioned, Setup};
@@ -70,6 +70,9 @@ impl Schedule<'_> {
         }
         self.run.record.stop_reason = Some(self.run_blocks()?);
         self.save()?;
+        if self.run.record.plan.explain {
+            self.trace_blocks()?;
+        }
         // Everything is measured and saved. If the agent fails to close, the kernel and the undo ledger undo the rest.
         let farewell = self.run.agent.close();
         if let Err(error) = farewell {
@@ -89,6 +92,11 @@ pub const REPEATS: u32 = 2;
 /// of the machine. The time is then better spent on another block.
 const FEWEST_ATTEMPTS: usize = 6;
 
+/// The most blocks that are traced: as many as the fewest that are judged.
+const TRACED_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED;
+/// The most rounds of a case in a traced block. Blocks are paired, and a round more is worth less than a block.
+const TRACED_ROUNDS: u32 = 4;
+
 /// A target that is ready in a block.
 struct Ready {
     slot: u32,
@@ -105,6 +113,8 @@ struct Block {
     /// Targets that are ready at once, group after group.
     groups: Vec<Vec<usize>>,
     cells: Vec<usize>,
+    /// eBPF programs observe its samples.
+    is_traced: bool,
 }
 
 /// One cell in a block, on one group of its targets.
@@ -120,6 +130,14 @@ struct Measure<'b> {
 impl Block {
     fn is_warmup(&self) -> bool {
         self.order.block == 0
+    }
+
+    fn phase(&self) -> Phase {
+        match self.is_traced {
+            true => Phase::Traced,
+            false if self.is_warmup() => Phase::Warmup,
+            false => Phase::Measured,
+        }
     }
 }
 
@@ -209,6 +227,7 @@ impl Schedule<'_> {
             // A block may wait for a disk that others use, or not. In a race, later blocks with fewer targets are
             // shorter.
             longest = took.max(if races { longest * 0.5 } else { longest });
+            self.last_block_seconds = took;
             last = Some(took);
             // In a race, a block that the budget cut before any trial ended does not count.
             made = if races { self.last_block() } else { block };
@@ -220,6 +239,23 @@ impl Schedule<'_> {
                 observer.event(&Event::Block { record, trials });
             }
         }
+    }
+
+    /// Makes blocks whose samples are traced, as many as the rest of the budget holds. They follow the end of the measured
+    /// run, so a resumed run does not make them up.
+    fn trace_blocks(&mut self) -> Result<(), RunError> {
+        (self.tracing, self.cut) = (true, false);
+        let (made, cells) = (self.last_block(), self.held_cells());
+        let mut longest = self.last_block_seconds;
+        for block in made + 1..=made + TRACED_BLOCKS {
+            if self.cut || cells.is_empty() || !self.holds_block(longest) {
+                break;
+            }
+            let began = Instant::now();
+            self.block(self.order_of(block, None, &cells))?;
+            longest = began.elapsed().as_secs_f64();
+        }
+        Ok(())
     }
 
     /// Returns the last block that has a trial: in a race any trial, otherwise one that counts.
@@ -267,7 +303,7 @@ impl Schedule<'_> {
         let targets: Vec<usize> = order.targets.iter().filter_map(|name| self.target_of(name)).collect();
         let cells = order.cells.iter().filter_map(|label| self.cell_of(label)).collect();
         let groups = if self.side_by_side { vec![targets] } else { targets.into_iter().map(|one| vec![one]).collect() };
-        let block = Block { order, groups, cells };
+        let block = Block { order, groups, cells, is_traced: self.tracing };
         for group in 0..block.groups.len() {
             if self.cut {
                 break;
@@ -392,7 +428,8 @@ impl Schedule<'_> {
     /// budget is kept: retries may take the time of blocks beyond the fifth, but not of the first five.
     fn is_worth_repeating(&self, measure: &Measure<'_>, target: usize, reply: &TrialReply) -> bool {
         let block = measure.block.order.block;
-        let measured = block > 0 && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
+        let measured =
+            measure.block.phase() == Phase::Measured && matches!(reply.outcome, Outcome::Ok | Outcome::Invalid);
         if !measured || reply.target_lost {
             return false;
         }
@@ -423,7 +460,7 @@ impl Schedule<'_> {
     }
 
     fn is_always_affected(&self) -> bool {
-        let first = self.run.trials.iter().filter(|trial| trial.block > 0 && trial.attempt == 1);
+        let first = self.run.trials.iter().filter(|trial| trial.phase == Phase::Measured && trial.attempt == 1);
         let affected: Vec<bool> = first.map(|trial| !trial.interference.is_empty()).collect();
         affected.len() >= FEWEST_ATTEMPTS && affected.iter().filter(|affected| **affected).count() * 2 >= affected.len()
     }
@@ -462,6 +499,8 @@ impl Schedule<'_> {
             true => WARM_UP,
             false => self.run.record.rounds.get(cell.label()).copied().unwrap_or(WARM_UP),
         };
+        let most = if measure.block.is_traced { TRACED_ROUNDS } else { u32::MAX };
+        let rounds = Rounds { rounds: rounds.rounds.min(most), ..rounds };
         let seed = mix_all(&[self.run.record.plan.seed, text_seed(cell.label())]);
         let orders = order::rounds(seed, order.block, there.len() as u32, rounds.lead_in, rounds.rounds);
         let slot_of = |at: u32| there[at as usize].slot;
@@ -504,6 +543,7 @@ impl Schedule<'_> {
             method,
             seed: mix_all(&[self.run.record.plan.seed, u64::from(measure.block.order.block)]),
             attempt,
+            trace: measure.block.is_traced,
             deadline: deadline(&self.cells[measure.cell].profile, expected) * self.slowness(),
             limit: self.time_limit(measure, expected),
         }
@@ -700,7 +740,7 @@ impl Schedule<'_> {
         Trial {
             schema: fsb_model::trial::SCHEMA.to_owned(),
             id: format!("b{}.{}.{label}{suffix}", order.block, target.name),
-            phase: if order.block == 0 { Phase::Warmup } else { Phase::Measured },
+            phase: measure.block.phase(),
             block: order.block,
             order: self.done,
             attempt: attempt as u32,
@@ -770,7 +810,7 @@ impl Schedule<'_> {
         let per_block = (order.cells.len() * order.targets.len()) as u32;
         let Some(blocks) = self.run.record.blocks_planned else { return (per_block, None) };
         // Trials that do not count are made beside those that were planned.
-        let beside = |trial: &&Trial| trial.superseded || trial.phase == Phase::Warmup;
+        let beside = |trial: &&Trial| trial.superseded || trial.phase != Phase::Measured;
         let beside = self.run.trials.iter().chain([ended]).filter(beside).count() as u32;
         let again = if ended.superseded { self.cells[measure.cell].expected[target].unwrap_or(0.0) } else { 0.0 };
         let left = self.seconds_left(measure, blocks);

@@ -62,6 +62,10 @@ pub(super) struct Schedule<'a> {
     pub(super) needed: f64,
     /// The budget ended within a block.
     pub(super) cut: bool,
+    /// Blocks are traced.
+    pub(super) tracing: bool,
+    /// Seconds of the last measured block of this segment.
+    pub(super) last_block_seconds: f64,
     /// Trials of this run so far, warm-up and attempts included.
     pub(super) done: u32,
     /// The start of the current trial.
@@ -90,6 +94,8 @@ impl<'a> Schedule<'a> {
             releasing: 0.0,
             needed: 0.0,
             cut: false,
+            tracing: false,
+            last_block_seconds: 0.0,
             done: run.trials.len() as u32,
             trial_started: wall_clock::now(),
             run,

@@ -248,6 +248,7 @@ fn request() -> MeasureRequest {
         method: Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
         seed: 1,
         attempt: 1,
+        trace: false,
         deadline: Duration::from_millis(30),
         limit: None,
     }

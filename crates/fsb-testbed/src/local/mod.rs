@@ -408,6 +408,11 @@ impl Testbed for LocalTestbed {
         })
     }
 
+    fn device_number(&self, slot: Slot) -> Option<(u32, u32)> {
+        let device = self.slots.get(&slot)?.place()?.1?;
+        block::number_in(&block::whole_disk(device)).map(|number| (number.0, number.1))
+    }
+
     fn rpcs(&self, slot: Slot) -> Option<Rpcs> {
         self.slots.get(&slot)?.rpcs()
     }

@@ -15,7 +15,7 @@ use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning, shell};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
 use fsb_report::run::ReportTrial;
-use fsb_runner::agent::Agent;
+use fsb_runner::agent::{Agent, can_trace};
 use fsb_runner::event::{Journal, Observer};
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::schedule::{self, Run, RunError};
@@ -77,8 +77,26 @@ fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock>
     for warning in warnings {
         warn(&warning, &say);
     }
+    check_explain(record)?;
     space::check_run(record, work)?;
     turn.take(&command_line())
+}
+
+/// Refuses traced blocks that would explain nothing, or that this machine cannot make. A virtual machine traces its samples
+/// itself.
+fn check_explain(record: &RunRecord) -> anyhow::Result<()> {
+    let plan = &record.plan;
+    if !plan.explain {
+        return Ok(());
+    }
+    if plan.targets.len() < 2 {
+        let message = "--explain explains differences between targets, and there is only one";
+        return Err(exit::advised(&code::CONFLICT, message, "add a target"));
+    }
+    if plan.place == Place::Vm || !LocalTestbed::may_leave(&schedule::setup(record)) {
+        return Ok(());
+    }
+    can_trace().map_err(|why| exit::advised(&code::NOT_TRACED, format!("--explain: {why}"), privilege::advice()))
 }
 
 /// Refuses consent to overwrite a device that no target is on: such a run would measure another medium.

@@ -18,6 +18,7 @@ mod deferred;
 mod devices;
 mod directories;
 mod disk;
+mod explain;
 mod export;
 mod failures;
 mod filebench;

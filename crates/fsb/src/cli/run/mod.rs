@@ -91,6 +91,9 @@ pub struct Arguments {
     /// Smallest difference that matters [default: 3%]
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
     theta: Option<String>,
+    /// Trace further blocks with eBPF to explain differences: waits by kernel stack, CPU, flushes; needs root
+    #[arg(long, hide_short_help = true, help_heading = heading::TIME)]
+    explain: bool,
     /// Make N complete runs, each with a new image and its own budget, and store them as a set
     #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::TIME,
         conflicts_with_all = ["resume", "format", "file"],
@@ -161,7 +164,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
         conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
-        "risky", "mkfs_defaults", "one_at_a_time", "keep_affected"])]
+        "risky", "mkfs_defaults", "explain", "one_at_a_time", "keep_affected"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
@@ -328,6 +331,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         keep_affected: arguments.keep_affected || std::env::var_os(KEEP_AFFECTED).is_some(),
         risky: arguments.risky,
         mkfs_defaults: arguments.mkfs_defaults,
+        explain: arguments.explain,
         verify,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {

@@ -1,0 +1,582 @@
+//! Traced samples: the time of worker threads by kernel stack, and the table that makes classes of stacks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The time of a trial's worker threads, from the first to the last timed call of each sample, by what they did.
+///
+/// Tracing slows a sample down. Traced trials are therefore in a phase of their own and never ranked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Traced {
+    /// Nanoseconds of all threads together.
+    pub thread_ns: u64,
+    /// Operations finished.
+    pub operations: u64,
+    /// Nanoseconds in which a thread could run and another one had its processor.
+    pub run_queue_ns: u64,
+    /// Waits by stack, the longest first.
+    pub waits: Vec<TracedStack>,
+    /// CPU time by stack, as samples of the stack divide it; the largest first.
+    pub runs: Vec<TracedStack>,
+    /// Observations that the kernel had no room for.
+    pub lost: u64,
+    /// The reason why the trial has no such times; absent if it has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// Time of threads with the same kernel stack.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TracedStack {
+    /// The kernel's functions, the innermost first. Empty if the stack is not known, as that of rare stacks together.
+    pub functions: Vec<String>,
+    /// The class, if the functions were removed from a published page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<TimeClass>,
+    /// Whether the threads ran in user mode, so that there is no kernel stack.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub user: bool,
+    /// Whether outer functions are missing, because the stack has too many.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Waits or samples.
+    pub count: u64,
+    /// Nanoseconds.
+    pub ns: u64,
+    /// The part of it in which the target's device was flushing its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub flush_ns: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// A class of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TimeClass {
+    /// The device flushes its cache.
+    DeviceFlush,
+    /// The kernel slows down a writer: too many dirty pages, or too many writes under way.
+    Throttling,
+    /// The queue of the device is full.
+    Queue,
+    /// Another thread allocates space or inodes.
+    AllocatorLock,
+    /// Another thread uses the same directory.
+    DirectoryLock,
+    /// Another thread uses the same file.
+    InodeLock,
+    /// Another lock of the kernel.
+    OtherLock,
+    /// The journal has no room, or is between two transactions.
+    LogSpace,
+    /// The journal commits.
+    JournalCommit,
+    /// Direct I/O.
+    DirectIo,
+    /// Pages or metadata are read.
+    PageRead,
+    /// Pages or metadata are written.
+    Writeback,
+    /// A FUSE or NFS server answers.
+    Server,
+    /// The program itself waits: for its threads, or for a time.
+    Program,
+    /// Another thread has the processor.
+    RunQueue,
+    /// CPU: copying and clearing memory.
+    CpuCopy,
+    /// CPU: block layer and drivers.
+    CpuBlock,
+    /// CPU: file system and page cache.
+    CpuFileSystem,
+    /// CPU: the program, and the rest of the kernel.
+    CpuElsewhere,
+    /// Waits of no class.
+    Unexplained,
+}
+
+/// The activity of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Activity {
+    /// It waits for something else than a processor.
+    Waits,
+    /// It runs.
+    Runs,
+}
+
+/// A row of the table of classes. A stack has the class of the first row that it matches.
+#[derive(Debug)]
+pub struct ClassRule {
+    /// The class.
+    pub class: TimeClass,
+    /// The activity, or `None` for both: a lock is waited for on the processor, too.
+    pub activity: Option<Activity>,
+    /// The code that has such functions.
+    pub code: &'static str,
+    /// The stacks.
+    pub pattern: StackPattern,
+}
+
+/// The stacks of a class. Names of functions are separated by spaces, and a `*` in one stands for any text.
+#[derive(Debug)]
+pub enum StackPattern {
+    /// Those with one of these functions.
+    Has(&'static str),
+    /// Those of threads that take a lock which one of these functions requested.
+    LockOf(&'static str),
+    /// Those of threads that take any lock.
+    AnyLock,
+}
+
+/// Functions that take locks. Those below them, such as the scheduler's, are not looked at.
+const LOCKS: &str = "rwsem_down_* down_read* down_write* __down_read* __down_write* __down* down \
+    down_interruptible down_killable down_timeout __mutex_lock* mutex_lock* percpu_down_* __percpu_down_read \
+    percpu_rwsem_wait osq_lock rwsem_spin_on_owner mutex_spin_on_owner native_queued_spin_lock_slowpath \
+    queued_spin_lock_slowpath pv_queued_spin_lock_slowpath __pv_queued_spin_lock_slowpath \
+    queued_read_lock_slowpath queued_write_lock_slowpath _raw_spin_lock* _raw_read_lock* _raw_write_lock*";
+
+const fn waits(class: TimeClass, code: &'static str, functions: &'static str) -> ClassRule {
+    ClassRule { class, activity: Some(Activity::Waits), code, pattern: StackPattern::Has(functions) }
+}
+
+const fn runs(class: TimeClass, code: &'static str, functions: &'static str) -> ClassRule {
+    ClassRule { class, activity: Some(Activity::Runs), code, pattern: StackPattern::Has(functions) }
+}
+
+const fn lock(class: TimeClass, code: &'static str, pattern: StackPattern) -> ClassRule {
+    ClassRule { class, activity: None, code, pattern }
+}
+
+/// The table of classes: the first row that a stack matches decides.
+pub static RULES: &[ClassRule] = &[
+    waits(TimeClass::DeviceFlush, "block layer", "blkdev_issue_flush xfs_flush_bdev* f2fs_issue_flush"),
+    waits(TimeClass::Throttling, "page cache", "balance_dirty_pages*"),
+    waits(TimeClass::Throttling, "block layer", "wbt_wait rq_qos_wait blk_throtl_*"),
+    waits(TimeClass::Queue, "block layer", "blk_mq_get_tag __blk_mq_get_tag blk_queue_enter __bio_queue_enter"),
+    lock(
+        TimeClass::AllocatorLock,
+        "ext4",
+        StackPattern::LockOf("ext4_mb_* ext4_new_inode __ext4_new_inode ext4_free_blocks ext4_lock_group"),
+    ),
+    lock(
+        TimeClass::AllocatorLock,
+        "xfs",
+        StackPattern::LockOf("xfs_buf_lock xfs_buf_find_lock xfs_alloc_* xfs_dialloc* xfs_perag_*"),
+    ),
+    lock(
+        TimeClass::AllocatorLock,
+        "btrfs",
+        StackPattern::LockOf("btrfs_reserve_* find_free_extent* btrfs_find_free_* btrfs_add_reserved_*"),
+    ),
+    lock(
+        TimeClass::AllocatorLock,
+        "f2fs",
+        StackPattern::LockOf("f2fs_allocate_* f2fs_alloc_nid* f2fs_build_free_nids"),
+    ),
+    lock(
+        TimeClass::DirectoryLock,
+        "names",
+        StackPattern::LockOf(
+            "path_openat open_last_lookups filename_create filename_unlinkat filename_rmdir do_unlinkat do_rmdir \
+             do_renameat2 lock_rename* lock_two_directories start_dirop __start_dirop start_creating* \
+             start_removing* start_renaming* __start_renaming* walk_component lookup_slow __lookup_slow \
+             iterate_dir lookup_one* vfs_rename vfs_unlink vfs_rmdir",
+        ),
+    ),
+    lock(
+        TimeClass::InodeLock,
+        "files",
+        StackPattern::LockOf(
+            "*_file_write_iter *_file_read_iter *_buffered_write* *_buffered_read* *_dio_write* *_dio_read* \
+             *_file_fsync *_sync_file *_fallocate *_setattr notify_change do_truncate chmod_common \
+             chown_common vfs_setxattr* xfs_ilock* btrfs_inode_lock ext4_map_blocks ext4_da_map_blocks \
+             inode_lock*",
+        ),
+    ),
+    lock(TimeClass::OtherLock, "any", StackPattern::AnyLock),
+    waits(
+        TimeClass::LogSpace,
+        "ext4, ext3",
+        "start_this_handle add_transaction_credits wait_transaction_* __jbd2_log_wait_for_space \
+         jbd2_log_do_checkpoint",
+    ),
+    waits(TimeClass::LogSpace, "xfs", "xlog_grant_head_* xfs_log_reserve xfs_log_regrant xlog_state_get_iclog_space"),
+    waits(TimeClass::LogSpace, "btrfs", "handle_reserve_ticket wait_reserve_ticket wait_current_trans"),
+    waits(TimeClass::LogSpace, "f2fs", "f2fs_balance_fs*"),
+    waits(
+        TimeClass::JournalCommit,
+        "ext4, ext3",
+        "jbd2_log_wait_commit jbd2_complete_transaction jbd2_journal_*commit* jbd2_fc_* ext4_fc_commit* \
+         ext4_force_commit",
+    ),
+    waits(
+        TimeClass::JournalCommit,
+        "xfs",
+        "xlog_wait_on_iclog xlog_cil_force* xlog_force_* xfs_log_force* xlog_cil_push* xfs_file_fsync",
+    ),
+    waits(
+        TimeClass::JournalCommit,
+        "btrfs",
+        "btrfs_sync_log btrfs_commit_transaction* wait_for_commit btrfs_wait_tree_log_extents wait_log_commit",
+    ),
+    waits(
+        TimeClass::JournalCommit,
+        "f2fs",
+        "f2fs_issue_checkpoint f2fs_write_checkpoint f2fs_fsync_node_pages f2fs_wait_on_node_pages_writeback",
+    ),
+    waits(
+        TimeClass::JournalCommit,
+        "jfs, nilfs2, reiserfs",
+        "lmGroupCommit nilfs_construct_* nilfs_segctor_* do_journal_end flush_commit_list",
+    ),
+    waits(TimeClass::DirectIo, "files", "__iomap_dio_rw iomap_dio_rw __blockdev_direct_IO *_direct_IO"),
+    waits(
+        TimeClass::PageRead,
+        "page cache",
+        "filemap_read* filemap_get_pages filemap_fault do_read_cache_folio read_cache_* filemap_update_page",
+    ),
+    waits(
+        TimeClass::PageRead,
+        "metadata",
+        "__bread_gfp bh_read* __bh_read* ext4_bread* ext4_read_* ext4_sb_bread* ext4_get_inode_loc \
+         __ext4_get_inode_loc* xfs_buf_read_map xfs_buf_iowait read_extent_buffer* btrfs_read_* \
+         f2fs_get_node_* __get_node_folio f2fs_get_meta_*",
+    ),
+    waits(
+        TimeClass::Writeback,
+        "page cache",
+        "folio_wait_writeback* folio_wait_stable __filemap_fdatawait_range filemap_fdatawait* \
+         file_write_and_wait_range __sync_dirty_buffer sync_dirty_buffer fsync_buffers_list __wait_on_buffer \
+         do_writepages submit_bio_wait",
+    ),
+    waits(
+        TimeClass::Writeback,
+        "btrfs, f2fs",
+        "btrfs_wait_ordered_* btrfs_start_ordered_extent* btrfs_sync_file f2fs_wait_on_* f2fs_do_sync_file",
+    ),
+    waits(
+        TimeClass::Server,
+        "FUSE, NFS",
+        "request_wait_answer __fuse_simple_request rpc_wait_bit_killable rpc_execute nfs_wait_*",
+    ),
+    waits(
+        TimeClass::Program,
+        "the program",
+        "futex_* __futex_wait hrtimer_nanosleep do_epoll_wait do_poll do_sys_poll pipe_read anon_pipe_read \
+         pipe_write anon_pipe_write do_wait io_cqring_wait read_events do_sigtimedwait",
+    ),
+    runs(
+        TimeClass::CpuCopy,
+        "memory",
+        "_copy_* copy_*_iter* copy_folio_* copy_page* rep_movs* __memcpy* memcpy* memset* clear_page* clear_folio* \
+         zero_user* copy_user_* fault_in_*",
+    ),
+    runs(
+        TimeClass::CpuBlock,
+        "block layer",
+        "submit_bio* __submit_bio blk_* __blk_* blkdev_* bio_* virtio_queue_rq virtblk_* loop_* nvme_* scsi_* dm_* \
+         md_*",
+    ),
+    runs(
+        TimeClass::CpuFileSystem,
+        "file systems",
+        "ext4_* __ext4_* ext2_* ext3_* jbd2_* __jbd2_* start_this_handle xfs_* xlog_* btrfs_* f2fs_* nilfs_* jfs_* \
+         reiserfs_* ntfs_* fat_* exfat_* minix_* fuse_* nfs_* shmem_* iomap_* generic_* filemap_* __filemap_* \
+         file_write_and_wait_range vfs_* do_writepages writeback_* path_* link_path_walk filename_* \
+         do_filp_open do_unlinkat do_mkdirat do_rmdir do_renameat2 iterate_dir d_* __d_* dput iput evict* \
+         ksys_* do_fsync __x64_sys_* __arm64_sys_*",
+    ),
+];
+
+/// Returns whether a function is one of these names, which are separated by spaces. A `*` stands for any text.
+fn is_among(name: &str, patterns: &str) -> bool {
+    let matches = |pattern: &str| {
+        let mut parts = pattern.split('*');
+        let first = parts.next().unwrap_or_default();
+        let Some(mut rest) = name.strip_prefix(first) else { return false };
+        let Some(last) = parts.next_back() else { return rest.is_empty() };
+        for part in parts {
+            let Some(at) = rest.find(part) else { return false };
+            rest = &rest[at + part.len()..];
+        }
+        rest.ends_with(last)
+    };
+    patterns.split(' ').any(matches)
+}
+
+/// Functions of the scheduler and of interrupts, which may be inside of a lock's.
+const SCHEDULER: &str = "__schedule schedule* io_schedule* preempt_schedule* asm_* sysvec_* irq* __irq*";
+
+/// Returns the function that called the innermost lock: the first one that is neither the scheduler's nor a lock.
+/// Returns `None` if the thread is not in a lock.
+fn caller_of_lock(functions: &[String]) -> Option<&str> {
+    let begin = functions.iter().position(|name| !is_among(name, SCHEDULER))?;
+    let locks = functions[begin..].iter().take_while(|name| is_among(name, LOCKS)).count();
+    (locks > 0).then(|| functions.get(begin + locks).map_or("", String::as_str))
+}
+
+impl ClassRule {
+    fn matches(&self, functions: &[String], activity: Activity) -> bool {
+        if self.activity.is_some_and(|own| own != activity) {
+            return false;
+        }
+        match self.pattern {
+            StackPattern::Has(names) => functions.iter().any(|name| is_among(name, names)),
+            StackPattern::LockOf(names) => caller_of_lock(functions).is_some_and(|caller| is_among(caller, names)),
+            StackPattern::AnyLock => caller_of_lock(functions).is_some(),
+        }
+    }
+}
+
+impl TimeClass {
+    /// Returns the class of a stack.
+    pub fn of_stack(stack: &TracedStack, activity: Activity) -> TimeClass {
+        if let Some(class) = stack.class {
+            return class;
+        }
+        let rule = RULES.iter().find(|rule| rule.matches(&stack.functions, activity));
+        rule.map_or_else(
+            || match activity {
+                Activity::Runs => TimeClass::CpuElsewhere,
+                Activity::Waits => TimeClass::Unexplained,
+            },
+            |rule| rule.class,
+        )
+    }
+
+    /// Returns whether the device works while a thread waits in this class, so that the part with a flush under way is
+    /// a wait for the flush.
+    fn waits_for_device(self) -> bool {
+        matches!(
+            self,
+            TimeClass::JournalCommit
+                | TimeClass::LogSpace
+                | TimeClass::Writeback
+                | TimeClass::DirectIo
+                | TimeClass::PageRead
+        )
+    }
+
+    /// Returns its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeClass::DeviceFlush => "device flush",
+            TimeClass::Throttling => "throttling",
+            TimeClass::Queue => "device queue",
+            TimeClass::AllocatorLock => "allocator lock",
+            TimeClass::DirectoryLock => "directory lock",
+            TimeClass::InodeLock => "inode lock",
+            TimeClass::OtherLock => "other lock",
+            TimeClass::LogSpace => "log space",
+            TimeClass::JournalCommit => "journal commit",
+            TimeClass::DirectIo => "direct I/O",
+            TimeClass::PageRead => "page read",
+            TimeClass::Writeback => "writeback",
+            TimeClass::Server => "server",
+            TimeClass::Program => "program waits",
+            TimeClass::RunQueue => "run queue",
+            TimeClass::CpuCopy => "CPU copying",
+            TimeClass::CpuBlock => "CPU block layer",
+            TimeClass::CpuFileSystem => "CPU file system",
+            TimeClass::CpuElsewhere => "CPU elsewhere",
+            TimeClass::Unexplained => "unexplained",
+        }
+    }
+}
+
+impl Traced {
+    /// Replaces the functions of all stacks by their class.
+    pub(crate) fn remove_functions(&mut self) {
+        let of_activity = [(&mut self.waits, Activity::Waits), (&mut self.runs, Activity::Runs)];
+        for (stacks, activity) in of_activity {
+            for stack in stacks {
+                stack.class = Some(TimeClass::of_stack(stack, activity));
+                stack.functions.clear();
+            }
+        }
+    }
+
+    /// Returns the nanoseconds of each class that occurs. They add up to [`Traced::thread_ns`], unless more was observed
+    /// than that.
+    pub fn classes(&self) -> Vec<(TimeClass, u64)> {
+        let mut classes = BTreeMap::from([(TimeClass::RunQueue, self.run_queue_ns)]);
+        // A record may come from elsewhere, with any numbers.
+        let mut add = |class: TimeClass, ns: u64| {
+            let sum: &mut u64 = classes.entry(class).or_default();
+            *sum = sum.saturating_add(ns);
+        };
+        for stack in &self.waits {
+            let class = TimeClass::of_stack(stack, Activity::Waits);
+            let flush_ns = if class.waits_for_device() { stack.flush_ns.min(stack.ns) } else { 0 };
+            add(TimeClass::DeviceFlush, flush_ns);
+            add(class, stack.ns - flush_ns);
+        }
+        for stack in &self.runs {
+            add(TimeClass::of_stack(stack, Activity::Runs), stack.ns);
+        }
+        let found = classes.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
+        let rest = classes.entry(TimeClass::Unexplained).or_default();
+        *rest = rest.saturating_add(self.thread_ns.saturating_sub(found));
+        classes.into_iter().filter(|(_, ns)| *ns > 0).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(activity: Activity, functions: &str) -> TimeClass {
+        let functions = functions.split(' ').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        TimeClass::of_stack(&TracedStack { functions, ..TracedStack::default() }, activity)
+    }
+
+    /// Stacks of Linux 6.18.
+    #[test]
+    fn stacks_have_the_class_of_what_their_thread_waits_for() {
+        for (functions, expected) in [
+            (
+                "__schedule schedule jbd2_log_wait_commit jbd2_complete_transaction ext4_sync_file do_fsync",
+                TimeClass::JournalCommit,
+            ),
+            (
+                "__schedule schedule schedule_timeout io_schedule_timeout wait_for_completion_io_timeout \
+                 submit_bio_wait blkdev_issue_flush ext4_sync_file",
+                TimeClass::DeviceFlush,
+            ),
+            (
+                "__schedule schedule io_schedule folio_wait_bit folio_wait_writeback __filemap_fdatawait_range \
+                 ext4_sync_file",
+                TimeClass::Writeback,
+            ),
+            ("__schedule schedule xlog_wait_on_iclog xfs_log_force_seq xfs_file_fsync", TimeClass::JournalCommit),
+            (
+                "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write \
+                 open_last_lookups path_openat",
+                TimeClass::DirectoryLock,
+            ),
+            (
+                "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write \
+                 ext4_buffered_write_iter vfs_write",
+                TimeClass::InodeLock,
+            ),
+            (
+                "__schedule schedule schedule_timeout __down_common down xfs_buf_lock xfs_buf_find_lock \
+                 xfs_read_agf path_openat",
+                TimeClass::AllocatorLock,
+            ),
+            ("__schedule schedule __mutex_lock btrfs_log_inode btrfs_sync_file", TimeClass::OtherLock),
+            (
+                "__schedule schedule io_schedule folio_wait_bit_common filemap_get_pages filemap_read",
+                TimeClass::PageRead,
+            ),
+            ("__schedule schedule futex_do_wait __futex_wait futex_wait", TimeClass::Program),
+            ("__schedule schedule a_function_of_tomorrow", TimeClass::Unexplained),
+            ("", TimeClass::Unexplained),
+        ] {
+            assert_eq!(class(Activity::Waits, functions), expected, "{functions}");
+        }
+    }
+
+    #[test]
+    fn stacks_of_running_threads_have_a_class_of_cpu_time_unless_they_spin_for_a_lock() {
+        for (functions, expected) in [
+            (
+                "rwsem_spin_on_owner rwsem_down_write_slowpath down_write filename_create do_mkdirat",
+                TimeClass::DirectoryLock,
+            ),
+            ("generic_perform_write ext4_buffered_write_iter vfs_write", TimeClass::CpuFileSystem),
+            ("_copy_from_iter generic_perform_write ext4_buffered_write_iter", TimeClass::CpuCopy),
+            ("blk_mq_submit_bio __submit_bio ext4_io_submit", TimeClass::CpuBlock),
+            ("jbd2_journal_dirty_metadata ext4_mark_iloc_dirty", TimeClass::CpuFileSystem),
+            ("", TimeClass::CpuElsewhere),
+        ] {
+            assert_eq!(class(Activity::Runs, functions), expected, "{functions}");
+        }
+    }
+
+    fn stack(functions: &[&str], ns: u64, flush_ns: u64) -> TracedStack {
+        let functions = functions.iter().map(|name| (*name).to_owned()).collect();
+        TracedStack { functions, ns, flush_ns, count: 1, ..TracedStack::default() }
+    }
+
+    #[test]
+    fn a_star_in_a_name_stands_for_any_text() {
+        for (name, pattern, expected) in [
+            ("jbd2_log_wait_commit", "jbd2_log_wait_commit", true),
+            ("jbd2_log_wait_commit", "jbd2_log", false),
+            ("ext4_mb_new_blocks", "ext4_mb_*", true),
+            ("xfs_file_write_iter", "*_file_write_iter", true),
+            ("jbd2_journal_commit_transaction", "jbd2_journal_*commit*", true),
+            ("jbd2_journal_start", "jbd2_journal_*commit*", false),
+            ("_copy_from_iter", "_copy_*_iter", true),
+            ("ab", "ab*b", false),
+        ] {
+            assert_eq!(is_among(name, pattern), expected, "{name} {pattern}");
+        }
+    }
+
+    #[test]
+    fn classes_add_up_and_a_flush_within_a_commit_is_a_flush() {
+        let traced = Traced {
+            thread_ns: 1000,
+            run_queue_ns: 50,
+            waits: vec![
+                stack(&["schedule", "jbd2_log_wait_commit"], 600, 450),
+                stack(&["schedule", "rwsem_down_write_slowpath", "down_write", "path_openat"], 100, 80),
+            ],
+            runs: vec![stack(&["ext4_sync_file"], 200, 0)],
+            ..Traced::default()
+        };
+        let classes = traced.classes();
+        assert_eq!(
+            classes,
+            [
+                (TimeClass::DeviceFlush, 450),
+                (TimeClass::DirectoryLock, 100),
+                (TimeClass::JournalCommit, 150),
+                (TimeClass::RunQueue, 50),
+                (TimeClass::CpuFileSystem, 200),
+                (TimeClass::Unexplained, 50),
+            ]
+        );
+        assert_eq!(classes.iter().map(|(_, ns)| ns).sum::<u64>(), 1000);
+        let mut published = traced;
+        published.remove_functions();
+        assert!(published.waits.iter().chain(&published.runs).all(|stack| stack.functions.is_empty()));
+        assert_eq!(published.classes(), classes);
+    }
+
+    /// Returns the table as the documentation shows it.
+    fn documented() -> String {
+        let row = |rule: &ClassRule| {
+            let names = |names: &str| format!("`{}`", names.replace(' ', "` `"));
+            let activity = match rule.activity {
+                Some(Activity::Waits) => "waits",
+                Some(Activity::Runs) => "runs",
+                None => "both",
+            };
+            let functions = match rule.pattern {
+                StackPattern::Has(functions) => names(functions),
+                StackPattern::LockOf(callers) => format!("a lock, called by {}", names(callers)),
+                StackPattern::AnyLock => "a lock".to_owned(),
+            };
+            format!("| {} | {activity} | {} | {functions} |\n", rule.class.name(), rule.code)
+        };
+        RULES.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_documentation_has_the_table_of_classes() {
+        let page = include_str!("../../../docs/methods/explain.md");
+        assert!(page.contains(&documented()), "docs/methods/explain.md needs this table:\n{}", documented());
+    }
+}

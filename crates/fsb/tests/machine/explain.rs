@@ -1,0 +1,121 @@
+//! `fsb run --explain`: planted causes are found in their stacks, and traced blocks leave nothing and rank nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::common::*;
+
+/// Each operation is flushed.
+const APPEND: &str = "size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
+                      [[workload]]\nname = 'append'\nfile_size = '1M'\ndurability = 'each'\n";
+
+fn traced(run: &Path) -> Vec<Value> {
+    trials(run).into_iter().filter(|trial| trial["phase"] == "traced").collect()
+}
+
+/// Returns the eBPF programs that any process holds, as the kernel numbers them.
+fn programs() -> Vec<String> {
+    let mut found = Vec::new();
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        for descriptor in std::fs::read_dir(process.path().join("fdinfo")).into_iter().flatten().flatten() {
+            let text = std::fs::read_to_string(descriptor.path()).unwrap_or_default();
+            found.extend(text.lines().filter(|line| line.starts_with("prog_id:")).map(str::to_owned));
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns the nanoseconds that the threads of a trial waited, and those of them with a flush under way.
+fn waited(trial: &Value) -> [u64; 2] {
+    let waits = trial["observed"]["traced"]["waits"].as_array().unwrap_or_else(|| panic!("not traced: {trial}"));
+    ["ns", "flush_ns"].map(|field| waits.iter().filter_map(|stack| stack[field].as_u64()).sum())
+}
+
+/// Whether the difference is significant depends on what else the machine does. Its parts do not.
+#[test]
+fn waits_for_flushes_are_found_unless_barriers_are_off() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let before = traces();
+    let scratch = scratch();
+    std::fs::write(scratch.path().join("plan.toml"), APPEND).unwrap();
+    let arguments =
+        ["run", "plan.toml", "ext4", "bare=ext4,nobarrier", "--explain", "--out", "run", "--format", "json"];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let traced = traced(&scratch.path().join("run"));
+    assert_eq!(traced.len(), 10);
+    for trial in &traced {
+        let times = &trial["observed"]["traced"];
+        assert!((2..=6).contains(&trial["block"].as_u64().unwrap()), "{trial}");
+        assert_eq!((times.get("problem"), &times["lost"]), (None, &0.into()), "{trial}");
+        let ([all, flushes], thread_ns) = (waited(trial), times["thread_ns"].as_u64().unwrap());
+        assert!(all * 2 > thread_ns, "an operation waits for most of its time: {trial}");
+        match trial["target"].as_str().unwrap() {
+            "ext4" => assert!(flushes * 50 > all, "{flushes} of {all} ns: {trial}"),
+            _ => assert_eq!(flushes, 0, "{trial}"),
+        }
+        let in_commit = |stack: &Value| stack["functions"].to_string().contains("jbd2_log_wait_commit");
+        assert!(times["waits"].as_array().unwrap().iter().any(in_commit), "{trial}");
+    }
+    let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(report["blocks"], 1, "traced blocks are not measured ones");
+}
+
+#[test]
+fn threads_in_one_directory_wait_for_its_lock() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let scratch = scratch();
+    let plan = "size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
+                [[workload]]\nname = 'create'\nfiles = 2000\nthreads = 4\nfiles_per_directory = ";
+    let share = |per_directory: &str| {
+        let out = format!("run-{per_directory}");
+        std::fs::write(scratch.path().join("plan.toml"), format!("{plan}{per_directory}\n")).unwrap();
+        let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "again=ext4", "--explain", "--out", &out, "-q"]);
+        expect_code(&output, 0);
+        let in_lock = |stack: &&Value| {
+            let functions: Vec<&str> =
+                stack["functions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            functions.iter().any(|name| name.starts_with("rwsem_down_write"))
+        };
+        let traced = traced(&scratch.path().join(&out));
+        let stacks = traced.iter().flat_map(|trial| {
+            let times = &trial["observed"]["traced"];
+            ["waits", "runs"].into_iter().flat_map(|kind| times[kind].as_array().unwrap())
+        });
+        let ns: u64 = stacks.filter(in_lock).map(|stack| stack["ns"].as_u64().unwrap()).sum();
+        let all: u64 = traced.iter().map(|trial| trial["observed"]["traced"]["thread_ns"].as_u64().unwrap()).sum();
+        ns as f64 / all as f64
+    };
+    // With ten files in each directory, threads meet in few of them.
+    let (shared, apart) = (share("100000"), share("10"));
+    assert!(shared > 2.0 * apart, "{shared} of the time in one directory, {apart} in many");
+}
+
+#[test]
+fn a_run_that_is_killed_while_it_traces_leaves_nothing() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, programs_before) = (traces(), programs());
+    let scratch = scratch();
+    std::fs::write(scratch.path().join("plan.toml"), APPEND).unwrap();
+    let arguments = ["run", "plan.toml", "ext4", "again=ext4", "--explain", "--out", "run", "-q"];
+    let child = Running::start(scratch.path(), &arguments);
+    let run = scratch.path().join("run");
+    wait_until("a program at work", Duration::from_secs(60), || {
+        !traced(&run).is_empty() && programs().iter().any(|program| !programs_before.contains(program))
+    });
+    child.signal(Signal::KILL);
+    child.wait();
+    expect_no_traces(&before);
+    wait_until("programs are gone", Duration::from_secs(20), || programs() == programs_before);
+    let output = fsb(scratch.path(), &["report", "run"]);
+    expect_code(&output, 0);
+}
