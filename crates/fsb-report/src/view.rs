@@ -11,6 +11,7 @@ use fsb_stats::{Interval, RankingOutcome, Verdict};
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark;
+use crate::run::TracedExplanation;
 use crate::run::claims::PublishedClaims;
 use crate::run::published::Published;
 use crate::run::summary::{Scaling, Workload};
@@ -44,6 +45,8 @@ pub(crate) struct View<'a> {
     pub(crate) findings: Option<Vec<&'a Finding>>,
     /// Rows that are curves over threads, requests under way or rates.
     pub(crate) scaling: Vec<&'a Scaling>,
+    /// The explanations of differences by traced samples, with the places of their columns.
+    pub(crate) traced: Vec<(usize, &'a TracedExplanation)>,
     /// Published values, if the run was made to be compared with them.
     pub(crate) published: Option<&'a Published>,
     /// Published statements, if the report has them.

@@ -7,6 +7,7 @@
 pub(crate) mod axis;
 mod boxes;
 mod cache_warm_up;
+mod classes;
 mod cycles;
 mod heat;
 mod latency;
@@ -34,6 +35,7 @@ static CHARTS: &[ChartKind] = &[
     scaling::KIND,
     boxes::KIND,
     published::KIND,
+    classes::KIND,
     trials::KIND,
     values::KIND,
     latency::KIND,

@@ -22,6 +22,7 @@ mod samples;
 mod scaling;
 pub(crate) mod sections;
 pub(crate) mod summary;
+mod traced;
 mod trust;
 pub(crate) mod view;
 mod warnings;
@@ -59,6 +60,7 @@ pub use summary::{
     By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall, Scaling, Secondary, State, Summary, TargetSummary,
     TrialPoint, Trust, TrustLevel, Workload,
 };
+pub use traced::{TracedCause, TracedExplanation};
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
 
 impl Summary {
@@ -105,14 +107,19 @@ impl Summary {
             claims: None,
             scaling,
             explanations: Vec::new(),
+            traced_explanations: Vec::new(),
             findings: None,
             matrix: None,
         };
         if summary.unjudged.is_some() {
             headline::strip_verdicts(&mut summary);
         }
-        let differences = summary.cases.iter().filter(|case| case.withheld.is_none()).flat_map(significant);
-        summary.explanations = causes::explanations(record, &differences.collect::<Vec<_>>(), trials);
+        let cases = || summary.cases.iter().filter(|case| case.withheld.is_none());
+        let of_operations = cases().filter(|case| case.metric == metric::OPERATION_RATE.name).flat_map(significant);
+        let explanations = causes::explanations(record, &of_operations.collect::<Vec<_>>(), trials);
+        let differences: Vec<_> = cases().flat_map(significant).collect();
+        summary.traced_explanations = traced::explanations(record, &differences, trials);
+        summary.explanations = explanations;
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);
@@ -190,10 +197,13 @@ fn left_out(record: &RunRecord, cases: &[Workload]) -> Vec<String> {
     labels
 }
 
-/// Returns the significant differences from the baseline in a rate of operations.
+/// Returns the significant differences from the baseline.
 fn significant(case: &Workload) -> impl Iterator<Item = (&str, usize)> {
-    let cells = case.cells.iter().enumerate().filter(|_| case.metric == metric::OPERATION_RATE.name);
-    let sure = cells.filter(|(_, cell)| cell.against.as_ref().is_some_and(|against| against.verdict.is_sure()));
+    let sure = case
+        .cells
+        .iter()
+        .enumerate()
+        .filter(|(_, cell)| cell.against.as_ref().is_some_and(|against| against.verdict.is_sure()));
     sure.map(|(place, _)| (case.workload.as_str(), place))
 }
 

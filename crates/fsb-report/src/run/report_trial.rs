@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use fsb_model::timeline::Timeline;
+use fsb_model::traced::Traced;
 use fsb_model::trial::Phase;
 use fsb_model::workload::{Durability, Params};
 use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
@@ -59,6 +60,8 @@ pub struct ShownExtras {
     pub latency: BTreeMap<String, String>,
     /// The cycles of a micro-benchmark.
     pub cycles: Option<Cycles>,
+    /// The time of its threads by kernel stack; only of a traced trial.
+    pub traced: Option<Box<Traced>>,
 }
 
 /// The extras of a trial that has none.
@@ -68,6 +71,7 @@ static NO_EXTRAS: ShownExtras = ShownExtras {
     timelines: Vec::new(),
     latency: BTreeMap::new(),
     cycles: None,
+    traced: None,
 };
 
 /// The parts of trials that many of them share: the case, the target and the metrics.
@@ -219,6 +223,8 @@ pub struct ObservedFields<'a> {
     seconds_per_iteration: Cow<'a, [f64]>,
     #[serde(default)]
     cycle_spans_ns: Cow<'a, [[u64; 2]]>,
+    #[serde(default)]
+    traced: Option<Cow<'a, Traced>>,
 }
 
 /// The fields of a [`Metric`].
@@ -281,6 +287,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
                 idle: trial.observed.idle,
                 seconds_per_iteration: Cow::Borrowed(&trial.observed.seconds_per_iteration),
                 cycle_spans_ns: Cow::Borrowed(&trial.observed.cycle_spans_ns),
+                traced: trial.observed.traced.as_deref().map(Cow::Borrowed),
             },
         }
     }
@@ -303,10 +310,11 @@ impl ShownTrials {
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
+        let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
         let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
         let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
         let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns);
-        let extras = ShownExtras { error, interference, timelines, latency: latency.collect(), cycles };
+        let extras = ShownExtras { error, interference, timelines, latency: latency.collect(), cycles, traced };
         self.list.push(ReportTrial {
             what,
             phase: trial.phase,

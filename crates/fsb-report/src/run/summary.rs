@@ -21,6 +21,7 @@ use super::environment::EnvironmentTable;
 use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
 use super::published::Published;
+use super::traced::TracedExplanation;
 use super::withheld::Withheld;
 use crate::mark;
 use crate::show::{Change, NOT_HERE, Paragraph, counted, percent};
@@ -104,6 +105,9 @@ pub struct Summary {
     /// The causes of significant differences from the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
+    /// The classes of time that significant differences consist of; only of a run with traced blocks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traced_explanations: Vec<TracedExplanation>,
     /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,

@@ -7,6 +7,7 @@ use fsb_stats::Verdict;
 
 use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
+use super::traced::TracedExplanation;
 use super::{costs, headline, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
@@ -38,6 +39,7 @@ pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
+        traced: traced(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
         facts: summary.facts.clone(),
@@ -56,6 +58,12 @@ pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
         group_size: group_size(&summary.cases),
         has_row_sections: summary.matrix.is_none() || summary.cases.len() <= MOST_SECTIONS,
     }
+}
+
+/// Returns the explanations by traced samples with the places of their targets.
+fn traced(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
+    let place = |found: &TracedExplanation| summary.targets.iter().position(|target| target.name == found.candidate);
+    summary.traced_explanations.iter().filter_map(|found| Some((place(found)?, found))).collect()
 }
 
 fn row<'a>(summary: &Summary, workload: &'a Workload) -> Row<'a> {
@@ -158,6 +166,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     notes.extend(summary.explanations.iter().map(Explanation::line));
+    notes.extend(summary.traced_explanations.iter().map(TracedExplanation::line));
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes

@@ -176,6 +176,40 @@ fn each_block_measures_every_target_and_cell_once_in_its_own_order() {
 }
 
 #[test]
+fn traced_blocks_follow_the_measured_ones_and_rank_nothing() {
+    let scratch = scratch();
+    let targets = ["a=null", "b=null,slowdown=100%", "--blocks", "5"];
+    expect_code(&run(scratch.path(), "plain", &targets), 0);
+    expect_code(&run(scratch.path(), "traced", &[&targets[..], &["--explain"]].concat()), 0);
+    let [plain, traced] = ["plain", "traced"].map(|run| trials(&scratch.path().join(run)));
+    let (more, measured): (Vec<_>, Vec<_>) = traced.iter().partition(|trial| trial["phase"] == "traced");
+    assert_eq!(measured.len(), plain.len());
+    assert!(measured.iter().zip(&plain).all(|(one, other)| one["metrics"] == other["metrics"]));
+    assert!(!more.is_empty());
+    for trial in more {
+        assert!((6..=10).contains(&trial["block"].as_u64().unwrap()), "{trial}");
+        let problem = &trial["observed"]["traced"]["problem"];
+        assert!(problem.as_str().is_some_and(|problem| problem.contains("simulated target")), "{trial}");
+    }
+    let report = |run: &str| -> serde_json::Value {
+        let output = fsb(scratch.path(), &["report", run, "--format", "json"]);
+        expect_code(&output, 0);
+        serde_json::from_str(&stdout(&output)).expect("JSON")
+    };
+    let [plain, traced] = ["plain", "traced"].map(report);
+    assert_eq!((&plain["rows"], &plain["blocks"]), (&traced["rows"], &traced["blocks"]));
+    assert_eq!(plain.get("traced_explanations"), None);
+    let first = &traced["traced_explanations"][0];
+    assert_eq!((&first["candidate"], &first["causes"]), (&"b".into(), &serde_json::json!([])), "{first}");
+}
+
+#[test]
+fn one_target_has_no_difference_to_explain() {
+    let scratch = scratch();
+    fails(scratch.path(), &["run", "null", "--explain"], 2, "arguments/conflict");
+}
+
+#[test]
 fn the_plan_that_is_printed_resolves_to_itself() {
     let scratch = scratch();
     let arguments = ["run", "null", "b=null,slowdown=2%", "--seed", "7", "--theta", "5%", "--print-plan"];

@@ -1,0 +1,347 @@
+//! Explains differences by traced samples: the time of the worker's threads by class.
+//!
+//! Traced trials are slower than others, and rank nothing. They divide a difference, in their own time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use fsb_model::traced::{TimeClass, Traced};
+use fsb_model::{Better, Outcome, Phase, RunRecord};
+use fsb_stats::{Interval, LEVEL, t_interval};
+use serde::Serialize;
+
+use super::report_trial::{ReportTrial, last_attempts};
+use crate::show::{counted, listed};
+
+/// The fewest traced blocks that give intervals.
+const FEWEST: usize = 3;
+/// The most causes in a sentence, besides what is unexplained.
+const MOST_CAUSES: usize = 2;
+/// The share of the unexplained time of an operation from which on a sentence says so in words.
+const LARGE: f64 = 0.2;
+
+/// The classes of time that a significant difference from the baseline consists of, in traced samples.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedExplanation {
+    /// The label of the workload.
+    pub workload: String,
+    /// The target.
+    pub candidate: String,
+    /// The target that it is compared with.
+    pub baseline: String,
+    /// Blocks in which both were traced.
+    pub blocks: u32,
+    /// Seconds per operation, as a mean over these blocks; negative if the candidate needs less.
+    pub seconds: f64,
+    /// The classes of time: the largest difference first, and the unexplained time last. Empty if nothing was traced.
+    pub causes: Vec<TracedCause>,
+    /// How much longer an operation of the candidate takes while it is traced: 0.04 for 4 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidate_slowdown: Option<f64>,
+    /// The same of the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub baseline_slowdown: Option<f64>,
+    /// Reasons why time is unexplained, or why nothing was traced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
+}
+
+/// A class of time in a difference.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedCause {
+    /// The class.
+    pub class: TimeClass,
+    /// Seconds per operation of the candidate, as a mean over the blocks.
+    pub candidate_seconds: f64,
+    /// Seconds per operation of the baseline.
+    pub baseline_seconds: f64,
+    /// The mean of their differences; negative if the candidate needs less.
+    pub seconds: f64,
+    /// Its interval. Those of all classes of a difference hold together with 95 % (Bonferroni). Absent for fewer than
+    /// three blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval: Option<Interval>,
+}
+
+/// Explains differences from the baseline, each with the label of its workload and the place of its target in the plan.
+/// Returns nothing for a run without traced blocks.
+pub(super) fn explanations(
+    record: &RunRecord,
+    differences: &[(&str, usize)],
+    trials: &[ReportTrial],
+) -> Vec<TracedExplanation> {
+    let mut by_cell: BTreeMap<(&str, &str), Vec<&ReportTrial>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.phase == Phase::Traced && !trial.superseded) {
+        by_cell.entry((&trial.what.workload, &trial.what.target)).or_default().push(trial);
+    }
+    if by_cell.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<&str> = record.plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let explained = |(workload, place): &(&str, usize)| {
+        let targets = [names[*place], names[0]].map(|name| {
+            let traced = by_cell.get(&(*workload, name)).map_or(Vec::new(), |trials| last_attempts(trials));
+            let untraced = trials
+                .iter()
+                .filter(|trial| trial.counts() && trial.what.workload == *workload && trial.what.target == name);
+            TracedTarget { name, slowdown: slowdown(&traced, &untraced.collect::<Vec<_>>()), trials: traced }
+        });
+        explanation(workload, &targets)
+    };
+    differences.iter().map(explained).collect()
+}
+
+/// The traced trials of a target at a workload, one a block.
+struct TracedTarget<'t> {
+    name: &'t str,
+    trials: Vec<&'t ReportTrial>,
+    slowdown: Option<f64>,
+}
+
+/// Seconds per operation by class.
+type Costs = BTreeMap<TimeClass, f64>;
+
+impl TracedTarget<'_> {
+    fn traced(&self) -> impl Iterator<Item = (&ReportTrial, &Traced)> {
+        self.trials.iter().filter_map(|trial| Some((*trial, trial.extras().traced.as_deref()?)))
+    }
+
+    fn costs(&self) -> BTreeMap<u32, Costs> {
+        let is_usable = |(trial, traced): &(&ReportTrial, &Traced)| {
+            trial.outcome == Outcome::Ok && traced.problem.is_none() && traced.operations > 0
+        };
+        let costs = |(trial, traced): (&ReportTrial, &Traced)| {
+            let per_operation = |ns: u64| ns as f64 * 1e-9 / traced.operations as f64;
+            (trial.block, traced.classes().into_iter().map(|(class, ns)| (class, per_operation(ns))).collect())
+        };
+        self.traced().filter(is_usable).map(costs).collect()
+    }
+
+    /// Returns the reasons why time of this target is unexplained.
+    fn problems(&self) -> Vec<String> {
+        let mut problems: BTreeSet<String> = self.traced().filter_map(|(_, traced)| traced.problem.clone()).collect();
+        let failed = self.trials.iter().filter(|trial| trial.outcome != Outcome::Ok);
+        problems.extend(failed.map(|trial| trial.reason()));
+        let lost: u64 = self.traced().fold(0, |sum, (_, traced)| sum.saturating_add(traced.lost));
+        let stacks = || self.traced().flat_map(|(_, traced)| &traced.waits);
+        if lost > 0 {
+            problems.insert(format!("the kernel lost {lost} observations"));
+        }
+        if stacks().any(|stack| stack.truncated && stack.class.is_none()) {
+            problems.insert("some stacks are truncated".to_owned());
+        }
+        problems.into_iter().map(|problem| format!("{}: {problem}", self.name)).collect()
+    }
+}
+
+/// Returns how much longer an operation takes while it is traced: 0.04 for 4 %.
+fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
+    let mean = |trials: &[&ReportTrial]| {
+        let value = |trial: &&ReportTrial| trial.primary().map(|metric| metric.value.ln());
+        let values: Vec<f64> = trials.iter().filter_map(value).filter(|value| value.is_finite()).collect();
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let better = untraced.iter().find_map(|trial| trial.primary())?.kind.better;
+    let change = mean(untraced)? - mean(traced)?;
+    Some(if better == Better::Higher { change.exp() } else { (-change).exp() } - 1.0)
+}
+
+fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplanation {
+    let [own, others] = targets.each_ref().map(TracedTarget::costs);
+    let pairs: Vec<[&Costs; 2]> = own.iter().filter_map(|(block, own)| Some([own, others.get(block)?])).collect();
+    let mut problems: Vec<String> = targets.iter().flat_map(TracedTarget::problems).collect();
+    if pairs.is_empty() && problems.is_empty() {
+        problems.push("the budget held no traced block".to_owned());
+    }
+    let mut classes: BTreeSet<TimeClass> = pairs.iter().flatten().flat_map(|costs| costs.keys().copied()).collect();
+    if !pairs.is_empty() {
+        classes.insert(TimeClass::Unexplained);
+    }
+    let level = 1.0 - (1.0 - LEVEL) / classes.len().max(1) as f64;
+    let mut causes: Vec<TracedCause> = classes.into_iter().map(|class| cause(class, &pairs, level)).collect();
+    let seconds = causes.iter().map(|cause| cause.seconds).sum();
+    // The unexplained time stays last, whatever its size.
+    let size = |cause: &TracedCause| if cause.class == TimeClass::Unexplained { -1.0 } else { cause.seconds.abs() };
+    causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    let [candidate, baseline] = targets;
+    TracedExplanation {
+        workload: workload.to_owned(),
+        candidate: candidate.name.to_owned(),
+        baseline: baseline.name.to_owned(),
+        blocks: pairs.len() as u32,
+        seconds,
+        causes,
+        candidate_slowdown: candidate.slowdown,
+        baseline_slowdown: baseline.slowdown,
+        problems,
+    }
+}
+
+fn cause(class: TimeClass, pairs: &[[&Costs; 2]], level: f64) -> TracedCause {
+    let of = |costs: &Costs| costs.get(&class).copied().unwrap_or(0.0);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let [own, others] = [0, 1].map(|side| pairs.iter().map(|pair| of(pair[side])).collect::<Vec<f64>>());
+    let differences: Vec<f64> = own.iter().zip(&others).map(|(own, other)| own - other).collect();
+    let interval = if differences.len() < FEWEST { None } else { t_interval(&differences, level).ok().flatten() };
+    TracedCause {
+        class,
+        candidate_seconds: mean(&own),
+        baseline_seconds: mean(&others),
+        seconds: mean(&differences),
+        interval,
+    }
+}
+
+impl TracedExplanation {
+    /// `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4: device flush -61 [-70 -52], journal
+    /// commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; tracing changes the time of an operation
+    /// by +4 % on ext4 and +3 % on xfs).`
+    /// Names the largest two causes whose interval does not contain 0, or else the largest one, and always the unexplained
+    /// time.
+    pub fn line(&self) -> String {
+        let TracedExplanation { workload, candidate, baseline, blocks, .. } = self;
+        if self.causes.is_empty() {
+            return format!("Traced: {workload}: {candidate} is not explained: {}.", self.problems.join("; "));
+        }
+        let (scale, unit) = match self.seconds.abs() {
+            seconds if seconds >= 1.0 => (1.0, "s"),
+            seconds if seconds >= 1e-3 => (1e3, "ms"),
+            seconds if seconds >= 1e-6 => (1e6, "µs"),
+            _ => (1e9, "ns"),
+        };
+        let number = |seconds: f64| {
+            let value = seconds * scale;
+            if value.abs() < 9.95 { format!("{value:+.1}") } else { format!("{value:+.0}") }
+        };
+        let describe = |cause: &TracedCause| {
+            let interval =
+                cause.interval.map(|found| format!(" [{} {}]", number(found.lo), number(found.hi))).unwrap_or_default();
+            format!("{} {}{interval}", cause.class.name(), number(cause.seconds))
+        };
+        let is_sure = |cause: &&TracedCause| cause.interval.is_some_and(|interval| !interval.contains(0.0));
+        let (rest, causes): (Vec<_>, Vec<_>) =
+            self.causes.iter().partition(|cause| cause.class == TimeClass::Unexplained);
+        let mut named: Vec<String> = causes.iter().copied().filter(is_sure).take(MOST_CAUSES).map(describe).collect();
+        if let Some(largest) = causes.first().filter(|_| named.is_empty()) {
+            named.push(format!("no class differs significantly, the largest is {}", describe(largest)));
+        }
+        named.extend(rest.iter().copied().map(describe));
+        let changes = [(baseline, self.baseline_slowdown), (candidate, self.candidate_slowdown)];
+        let change = |(name, slowdown): (&String, Option<f64>)| Some(format!("{:+.0} % on {name}", slowdown? * 100.0));
+        let changes: Vec<String> = changes.into_iter().filter_map(change).collect();
+        let mut remarks = vec![counted(*blocks as usize, "block")];
+        if !changes.is_empty() {
+            remarks.push(format!("tracing changes the time of an operation by {}", listed(&changes)));
+        }
+        let unexplained: f64 = rest.iter().map(|cause| cause.candidate_seconds.max(cause.baseline_seconds)).sum();
+        let all = |of: fn(&TracedCause) -> f64| self.causes.iter().map(of).sum::<f64>();
+        let whole = all(|cause| cause.candidate_seconds).max(all(|cause| cause.baseline_seconds));
+        if unexplained > LARGE * whole {
+            remarks.push(format!("{:.0} % of an operation's time is unexplained", unexplained / whole * 100.0));
+        }
+        remarks.extend(self.problems.iter().cloned());
+        let more = if self.seconds < 0.0 { "less" } else { "more" };
+        let size = number(self.seconds.abs());
+        format!(
+            "Traced: {workload}: {candidate} needs {} {unit} {more} per operation than {baseline}: {} {unit} ({}).",
+            size.trim_start_matches('+'),
+            named.join(", "),
+            remarks.join("; ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fsb_model::Trial;
+    use fsb_model::metric::OPERATION_RATE;
+    use fsb_model::traced::TracedStack;
+
+    use super::*;
+    use crate::run::Summary;
+    use crate::sample;
+
+    fn stack(function: &str, ns: u64, flush_ns: u64) -> TracedStack {
+        TracedStack { functions: vec![function.to_owned()], ns, flush_ns, count: 1, ..TracedStack::default() }
+    }
+
+    /// Returns a run of ext4 and xfs with a measured difference, and with traced blocks. An operation of ext4 waits 100 µs
+    /// for a commit, 60 µs of them for a flush; one of xfs waits for a commit of `xfs_ns` without a flush.
+    fn traced(xfs_ns: u64, blocks: u32) -> (RunRecord, Vec<Trial>) {
+        let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
+        trials.retain(|trial| trial.workload == record.cells[0].label);
+        for trial in &mut trials {
+            let noise = 1.0 + 0.002 * f64::from(trial.block % 3);
+            let ns = if trial.target == "xfs" { xfs_ns } else { 100_000 };
+            trial.metrics = vec![OPERATION_RATE.metric(1e9 / ns as f64 / noise)];
+        }
+        let of_block = |block: u32| {
+            let first = trials.iter().filter(|trial| trial.block == 1);
+            first.map(move |trial| {
+                let mut trial = Trial { block, phase: Phase::Traced, ..trial.clone() };
+                trial.metrics[0].value /= 1.25;
+                let (ns, flush_ns) = if trial.target == "xfs" { (xfs_ns, 0) } else { (100_000, 60_000) };
+                let noise = u64::from(block % 3) * 10;
+                let thread_ns = ns + noise + 500;
+                let wait = stack("jbd2_log_wait_commit", ns + noise, flush_ns);
+                trial.observed.traced =
+                    Some(Box::new(Traced { thread_ns, operations: 1, waits: vec![wait], ..Traced::default() }));
+                trial
+            })
+        };
+        let more: Vec<Trial> = (7..7 + blocks).flat_map(of_block).collect();
+        trials.extend(more);
+        (record, trials)
+    }
+
+    fn explained((record, trials): (RunRecord, Vec<Trial>)) -> Vec<TracedExplanation> {
+        Summary::of_run(&record, &trials).traced_explanations
+    }
+
+    #[test]
+    fn classes_of_time_are_paired_by_block_and_the_rest_is_named() {
+        let found = explained(traced(40_000, 5));
+        assert_eq!(found.len(), 1);
+        let TracedExplanation { blocks, seconds, causes, .. } = &found[0];
+        let differences: Vec<(TimeClass, i64)> =
+            causes.iter().map(|cause| (cause.class, (cause.seconds * 1e9).round() as i64)).collect();
+        assert_eq!((*blocks, (seconds * 1e9).round() as i64), (5, -60_000));
+        let expected = [(TimeClass::DeviceFlush, -60_000), (TimeClass::JournalCommit, 0), (TimeClass::Unexplained, 0)];
+        assert_eq!(differences, expected);
+        let line = found[0].line();
+        assert!(
+            line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], unexplained "),
+            "{line}"
+        );
+        assert!(line.contains("the time of an operation by +25 % on ext4 and +25 % on xfs"), "{line}");
+    }
+
+    #[test]
+    fn traced_trials_neither_rank_nor_explain_targets_without_a_difference() {
+        let (record, trials) = traced(100_000, 5);
+        let summary = Summary::of_run(&record, &trials);
+        assert!(summary.traced_explanations.is_empty());
+        assert_eq!(summary.blocks, 6);
+        let measured: Vec<Trial> = trials.into_iter().filter(Trial::counts).collect();
+        assert_eq!(Summary::of_run(&record, &measured).cases, summary.cases);
+    }
+
+    #[test]
+    fn too_few_blocks_have_no_intervals_and_problems_are_said() {
+        let found = explained(traced(40_000, 2));
+        assert!(found[0].causes.iter().all(|cause| cause.interval.is_none()), "{found:?}");
+        let (record, mut trials) = traced(40_000, 5);
+        for trial in trials.iter_mut().filter(|trial| trial.target == "xfs" && trial.phase == Phase::Traced) {
+            trial.observed.traced =
+                Some(Box::new(Traced { problem: Some("the kernel refuses".to_owned()), ..Traced::default() }));
+        }
+        let line = explained((record, trials))[0].line();
+        assert!(line.ends_with(": xfs is not explained: xfs: the kernel refuses."), "{line}");
+    }
+
+    #[test]
+    fn a_run_without_traced_blocks_has_no_such_explanation() {
+        assert!(explained(traced(40_000, 0)).is_empty());
+    }
+}
