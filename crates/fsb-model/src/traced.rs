@@ -38,7 +38,7 @@ pub struct TracedStack {
     /// The class, if the functions were removed from a published page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<TimeClass>,
-    /// Whether the threads ran in user mode, so that there is no kernel stack.
+    /// Whether the threads ran in user mode and therefore had no kernel stack.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub user: bool,
     /// Whether outer functions are missing, because the stack has too many.
@@ -126,7 +126,7 @@ pub struct ClassRule {
     pub pattern: StackPattern,
 }
 
-/// The stacks of a class. Names of functions are separated by spaces, and a `*` in one stands for any text.
+/// The stacks of a class. Names of functions are separated by spaces, and a `*` in one matches any text.
 #[derive(Debug)]
 pub enum StackPattern {
     /// Those with one of these functions.
@@ -297,7 +297,7 @@ pub static RULES: &[ClassRule] = &[
     ),
 ];
 
-/// Returns whether a function is one of these names, which are separated by spaces. A `*` stands for any text.
+/// Returns whether a function is one of these names, which are separated by spaces. A `*` matches any text.
 fn is_among(name: &str, patterns: &str) -> bool {
     let matches = |pattern: &str| {
         let mut parts = pattern.split('*');
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_in_a_name_stands_for_any_text() {
+    fn a_star_in_a_name_matches_any_text() {
         for (name, pattern, expected) in [
             ("jbd2_log_wait_commit", "jbd2_log_wait_commit", true),
             ("jbd2_log_wait_commit", "jbd2_log", false),

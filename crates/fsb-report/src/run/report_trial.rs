@@ -310,10 +310,10 @@ impl ShownTrials {
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
-        let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
         let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
         let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
         let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns);
+        let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
         let extras = ShownExtras { error, interference, timelines, latency: latency.collect(), cycles, traced };
         self.list.push(ReportTrial {
             what,

@@ -153,7 +153,7 @@ struct Place<'a, 'p> {
     worker: Option<Worker>,
     /// Samples that count.
     samples: u32,
-    /// Where the worker's threads were in them; empty unless the case is traced.
+    /// The times of the worker's threads in them; empty unless the case is traced.
     traced: TraceTally,
     /// The reason why it left.
     failed: Option<Failure>,

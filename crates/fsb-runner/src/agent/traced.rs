@@ -142,7 +142,7 @@ impl TraceTally {
         }
         let workers = found.iter().map(|measurement| measurement.workers.len()).max().unwrap_or(0);
         if threads.values().any(|threads| threads.len() > workers) {
-            self.fail("helper threads make calls, too, and cannot be told from those that are timed");
+            self.fail("helper threads make calls as well, and the kernel does not say which threads are timed");
         }
     }
 
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_cannot_be_told_from_others_are_refused() {
+    fn times_of_threads_that_are_not_timed_are_refused() {
         let mut tally = TraceTally::default();
         tally.add(&[off(2, [110, 120, 120], true), off(3, [110, 120, 120], true)], &sample(&[[100, 200]]), None);
         assert!(tally.problem.is_some_and(|problem| problem.contains("helper threads")));

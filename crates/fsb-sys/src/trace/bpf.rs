@@ -1,4 +1,4 @@
-//! What eBPF programs need: the assembler of their instructions, the maps and the ring that they write, and the tracepoints
+//! The parts of eBPF programs: the assembler of their instructions, the maps and the ring that they write, and the tracepoints
 //! and timers that they run at.
 //!
 //! The programs are written as instructions. They are a few hundred and need no compiler for another machine. The layout

@@ -1,6 +1,6 @@
-//! Traces where the threads of a process wait and where they run: when the kernel switches a thread off a processor and on
-//! again, when another task wakes it, the kernel stack at the switch, and samples of the stack while it runs. Also traces
-//! the cache flushes that block devices serve.
+//! Traces the waits and the CPU time of the threads of a process, with their kernel stacks. The eBPF programs run when the
+//! kernel switches a thread off a processor or on again, when another task wakes it, and at a timer while it runs. One more
+//! traces the cache flushes that block devices serve.
 //!
 //! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8, but no BTF, no kprobes and no hardware counters. Process numbers are
 //! those of this process's PID namespace, and processes of other namespaces are not traced.
@@ -65,7 +65,7 @@ pub enum Observation {
 pub struct StackId(pub i64);
 
 impl StackId {
-    /// Returns whether there is no kernel stack because the thread ran in user mode. Only samples can be so.
+    /// Returns whether the thread ran in user mode and had no kernel stack. Only stacks of samples can be so.
     pub fn is_user(self) -> bool {
         self.0 == -i64::from(libc::EFAULT)
     }
