@@ -14,6 +14,7 @@
 #![expect(unsafe_code, reason = "backends call the kernel and the C library")]
 
 pub mod backend;
+mod background;
 #[cfg(feature = "emulations")]
 pub mod classic;
 mod clock;
@@ -35,6 +36,7 @@ mod threads;
 pub mod worker;
 pub mod workload;
 
+pub use background::{BackgroundGate, Stop, repeat};
 pub use error::{EngineError, ParamError};
 pub use fileset::EXAMINED_FILES;
 pub use hash::mix;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fsb_model::WorkloadSpec;
@@ -93,6 +93,9 @@ pub struct Task {
     /// Cleanup removes all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<Units>,
+    /// Whether this is the work of a background, whose files are in a directory of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 /// A range of consecutive units.
@@ -120,6 +123,7 @@ impl Task {
             backend: None,
             clock: ClockSpec::Monotonic,
             units: None,
+            background: false,
         }
     }
 }
@@ -275,6 +279,10 @@ pub struct Context {
     pub(crate) progress: Progress,
     /// Replaces the job's backend.
     pub(crate) backend: Option<&'static dyn Backend>,
+    /// Whether this is the work of a background.
+    pub(crate) background: bool,
+    /// Ends the threads of a measurement early if it is set. Without it they end with their work.
+    pub(crate) ends: Option<Arc<AtomicBool>>,
 }
 
 impl Context {
@@ -295,6 +303,8 @@ impl Context {
             preparing: Preparing::All,
             progress: Progress::default(),
             backend,
+            background: task.background,
+            ends: None,
         })
     }
 
@@ -310,7 +320,7 @@ impl Context {
 
     /// Returns the directory that holds all files of all units. A job creates nothing else in the root.
     pub(crate) fn all_sets(&self) -> PathBuf {
-        self.root.join("fsb-set")
+        self.root.join(if self.background { "fsb-background" } else { "fsb-set" })
     }
 
     /// Returns the directory that holds all files of a job, or of its unit.

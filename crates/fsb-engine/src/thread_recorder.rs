@@ -421,6 +421,11 @@ pub(crate) fn usage_of_process() -> [f64; 2] {
     usage(libc::RUSAGE_SELF)
 }
 
+/// CPU seconds of this process and of its children that have ended.
+pub(crate) fn usage_with_children() -> f64 {
+    [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)].iter().flatten().sum()
+}
+
 /// CPU seconds of this thread so far, in user mode and in the kernel.
 fn usage_of_thread() -> [f64; 2] {
     usage(libc::RUSAGE_THREAD)

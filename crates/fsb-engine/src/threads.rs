@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 use std::panic;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ pub(crate) fn run<C: ThreadJob>(
     let until = context.until_seconds.filter(|_| profile.divisible);
     let ramp = context.ramp_seconds.filter(|_| profile.divisible);
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
-    let shared = ThreadSync::new(profile.threads);
+    let shared = ThreadSync::new(profile.threads, context.ends.clone().unwrap_or_default());
     let (results, before) = thread::scope(|scope| {
         let mut threads = Vec::new();
         for rank in 0..profile.threads {
@@ -323,7 +323,8 @@ fn own_descriptor_table() {
 #[derive(Debug)]
 struct ThreadSync {
     start: StartBarrier,
-    failed: AtomicBool,
+    /// Whether all threads end: one has failed, or the measurement is to end early.
+    failed: Arc<AtomicBool>,
     /// Threads that have not finished their work.
     working: AtomicU32,
     /// Bytes moved by the threads that have finished.
@@ -333,10 +334,10 @@ struct ThreadSync {
 }
 
 impl ThreadSync {
-    fn new(threads: u32) -> ThreadSync {
+    fn new(threads: u32, failed: Arc<AtomicBool>) -> ThreadSync {
         ThreadSync {
             start: StartBarrier::default(),
-            failed: AtomicBool::new(false),
+            failed,
             working: AtomicU32::new(threads),
             bytes: AtomicU64::new(0),
             first: OnceLock::new(),

@@ -25,7 +25,7 @@ use crate::traced::Traced;
 use crate::trial::{Interference, Trial};
 use crate::units::show_bytes;
 use crate::warning::{UnbackedMemory, Warning};
-use crate::workload::{Params, WorkloadSpec};
+use crate::workload::{BACKGROUND, Background, Params, WorkloadSpec};
 
 /// The stand-in of a value.
 const REMOVED: &str = "removed";
@@ -120,7 +120,8 @@ impl<'v> Anonymiser<'v> {
         for cell in cells {
             let before = cell.label.clone();
             self.workloads.insert(before.clone(), cell.workload.name.clone());
-            let is_stripped = self.params(&cell.workload.name, &mut cell.workload.params);
+            let is_stripped = self.params(&cell.workload.name, &mut cell.workload.params)
+                | self.background(cell.workload.background.as_mut());
             // A label that the user gave and keeps quotes nothing.
             if is_stripped && !cell.workload.params.contains_key("label") {
                 cell.label = self.stand_in("case", &before);
@@ -348,8 +349,9 @@ impl<'v> Anonymiser<'v> {
             *name = self.replaced(Identifying::Names, "name of the plan", "plan", before);
         }
         targets.iter_mut().for_each(|target| self.target(target));
-        for WorkloadSpec { name, sample_time: _, sustain: _, params } in workloads {
+        for WorkloadSpec { name, sample_time: _, sustain: _, background, params } in workloads {
             self.params(name, params);
+            self.background(background.as_mut());
         }
         self.controls(controls);
         // Descriptions of candidates are sentences, and a race has no page.
@@ -484,11 +486,21 @@ impl<'v> Anonymiser<'v> {
             self.note(Identifying::Names, "labels of cases", &label);
         }
         for (key, value) in params.iter_mut().filter(|(key, _)| *key != "name") {
-            if !(self.vocabulary.parameter)(workload, key) {
+            // Trials have the background of their case among the parameters.
+            let background = (key == BACKGROUND).then(|| serde_json::from_value(value.clone()).ok()).flatten();
+            if let Some(mut background) = background {
+                self.background(Some(&mut background));
+                *value = serde_json::to_value(background).unwrap_or_default();
+            } else if !(self.vocabulary.parameter)(workload, key) {
                 self.parameter(value);
             }
         }
         before != *params
+    }
+
+    /// Removes texts from the parameters of a background. Returns whether there were any.
+    fn background(&mut self, background: Option<&mut Background>) -> bool {
+        background.is_some_and(|Background { name, params }| self.params(name, params))
     }
 
     fn parameter(&mut self, value: &mut Value) {
@@ -946,6 +958,7 @@ impl<'v> Anonymiser<'v> {
             rounds_not_idle: _,
             output,
             sustained: _,
+            background: _,
             counts,
             memory_limit,
             watched: _,

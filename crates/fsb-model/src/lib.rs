@@ -52,7 +52,7 @@ pub use target::{FileSystemSpec, Medium, Target, TargetKind};
 pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};
-pub use workload::{Access, Amount, CacheState, Cell, Durability, Params, WorkloadSpec};
+pub use workload::{Access, Amount, BACKGROUND, Background, CacheState, Cell, Durability, Params, WorkloadSpec};
 
 /// Returns the error codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {

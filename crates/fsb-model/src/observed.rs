@@ -76,6 +76,9 @@ pub struct Observed {
     /// The result of a trial that continued until its target was in a steady state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sustained: Option<Sustained>,
+    /// The work of the background of the case; absent for a case that is measured alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundWork>,
     /// Numbers that the workload counted, by name: `files_created`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counts: BTreeMap<String, u64>,
@@ -113,6 +116,31 @@ pub struct Direct {
     pub alignment: Option<u32>,
     /// Whether the file system uses the page cache all the same; absent where it is unknown before the work.
     pub buffered: Option<bool>,
+}
+
+/// The work of a background: from its start, a second before each sample, until the sample has ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct BackgroundWork {
+    /// Operations that ended. A command counts each run that ended by itself.
+    pub operations: u64,
+    /// Bytes moved; 0 for a command.
+    pub bytes: u64,
+    /// Seconds in which it ran, all samples together.
+    pub seconds: f64,
+    /// CPU seconds of its processes.
+    pub cpu_seconds: f64,
+}
+
+impl BackgroundWork {
+    /// Adds the work beside another sample.
+    pub fn add(&mut self, other: &BackgroundWork) {
+        self.operations += other.operations;
+        self.bytes += other.bytes;
+        self.seconds += other.seconds;
+        self.cpu_seconds += other.cpu_seconds;
+    }
 }
 
 /// The remote procedure calls of an NFS client, as its kernel counts them (mountstats). Each call is one round trip.

@@ -25,15 +25,93 @@ pub struct WorkloadSpec {
     /// state counts, which begins when a quarter of these writes is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustain: Option<f64>,
+    /// The work that runs on the same target meanwhile; absent if the workload runs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
     /// Its parameters.
     #[serde(flatten)]
     pub params: Params,
 }
 
 impl WorkloadSpec {
-    /// Returns a workload whose samples last as long as its plan says.
+    /// Returns a workload that runs alone and whose samples last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
-        WorkloadSpec { name: name.into(), sample_time: None, sustain: None, params }
+        WorkloadSpec { name: name.into(), sample_time: None, sustain: None, background: None, params }
+    }
+
+    /// Returns the same workload without its background.
+    #[must_use]
+    pub fn alone(&self) -> WorkloadSpec {
+        WorkloadSpec { background: None, ..self.clone() }
+    }
+
+    /// Returns whether the two differ at most in their backgrounds. Such cases are measured next to each other.
+    pub fn has_subject_of(&self, other: &WorkloadSpec) -> bool {
+        (&self.name, &self.sample_time, &self.sustain, &self.params)
+            == (&other.name, &other.sample_time, &other.sustain, &other.params)
+    }
+}
+
+/// The key of a background, in plans and among the parameters of trials.
+pub const BACKGROUND: &str = "background";
+
+/// A workload that runs on the target while another one is measured, and is repeated until that one has ended.
+///
+/// A plan writes a table with the name and the parameters, a table with a `command`, or the name alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(try_from = "WrittenBackground")]
+pub struct Background {
+    /// Its name in the registry of workloads.
+    pub name: String,
+    /// Its parameters.
+    #[serde(flatten)]
+    pub params: Params,
+}
+
+/// The forms in which a plan gives a background.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged, expecting = "expected the name of a workload, or a table with its name and parameters")]
+enum WrittenBackground {
+    Name(String),
+    Table {
+        #[serde(default)]
+        name: Option<String>,
+        #[serde(flatten)]
+        params: Params,
+    },
+}
+
+impl TryFrom<WrittenBackground> for Background {
+    type Error = String;
+
+    fn try_from(written: WrittenBackground) -> Result<Background, String> {
+        const COMMAND: &str = "command";
+        match written {
+            WrittenBackground::Name(name) => Ok(Background { name, params: Params::new() }),
+            WrittenBackground::Table { name: Some(name), params } => Ok(Background { name, params }),
+            WrittenBackground::Table { name: None, params } if params.contains_key(COMMAND) => {
+                Ok(Background { name: COMMAND.to_owned(), params })
+            }
+            WrittenBackground::Table { name: None, .. } => {
+                Err("a background needs the name of a workload, such as { name = \"write\" }, or a command".to_owned())
+            }
+        }
+    }
+}
+
+impl Background {
+    /// Returns it as a workload.
+    pub fn spec(&self) -> WorkloadSpec {
+        WorkloadSpec::new(self.name.clone(), self.params.clone())
+    }
+}
+
+/// Takes the name and the parameters of a workload.
+impl From<WorkloadSpec> for Background {
+    fn from(spec: WorkloadSpec) -> Background {
+        Background { name: spec.name, params: spec.params }
     }
 }
 
@@ -162,4 +240,37 @@ pub struct Cell {
     pub label: String,
     /// The member of the registry of workloads and its parameters, all of them, with sizes as numbers.
     pub workload: WorkloadSpec,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<WorkloadSpec, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn a_background_is_a_name_a_table_or_a_command() {
+        let background =
+            |text: &str| read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background);
+        let plain = Background { name: "write".to_owned(), params: Params::new() };
+        assert_eq!(background(r#""write""#).expect("a name"), Some(plain.clone()));
+        let sized = background(r#"{"name":"write","block_size":"1M"}"#).expect("a table").expect("a background");
+        assert_eq!((sized.name.as_str(), &sized.params["block_size"]), ("write", &"1M".into()));
+        let hog = background(r#"{"command":"yes > /dev/null"}"#).expect("a command").expect("a background");
+        assert_eq!((hog.name.as_str(), hog.params.len()), ("command", 1));
+        let error = background(r#"{"block_size":"1M"}"#).expect_err("it has no name").to_string();
+        assert!(error.contains("needs the name of a workload"), "{error}");
+        let written = serde_json::to_string(&sized).expect("JSON");
+        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), sized);
+    }
+
+    #[test]
+    fn a_workload_alone_has_the_subject_of_the_one_beside_a_background() {
+        let beside = read(r#"{"name":"read","cache":"cold","background":"write"}"#).expect("a workload");
+        let alone = beside.alone();
+        assert!(alone.background.is_none() && alone != beside);
+        assert!(alone.has_subject_of(&beside) && !alone.has_subject_of(&WorkloadSpec::new("read", Params::new())));
+    }
 }

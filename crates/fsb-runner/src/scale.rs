@@ -85,7 +85,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         Value::String(text) => expression::evaluate(text, scope.size).ok(),
         value => value.as_u64(),
     };
-    let WorkloadSpec { name, sample_time, sustain, mut params } = spec;
+    let WorkloadSpec { name, sample_time, sustain, background, mut params } = spec;
     // The workload itself refuses a value that is not a size.
     if let Some(file) = params.get(FILE).and_then(evaluated) {
         let file = scaled(file, scale);
@@ -111,7 +111,7 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
             params.insert(TREE_SCALE.to_owned(), (known * scale).into());
         }
     }
-    Some(WorkloadSpec { name, sample_time, sustain, params })
+    Some(WorkloadSpec { name, sample_time, sustain, background, params })
 }
 
 /// Limits the transactions on a pool. Each transaction adds or removes a file, and after n of them the pool has changed

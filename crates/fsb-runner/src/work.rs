@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
-use fsb_model::{CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
+use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
 use fsb_testbed::Setup;
 
 use crate::schedule::planner::LONGEST;
@@ -21,6 +21,8 @@ pub struct ParsedCell {
     pub profile: Profile,
     /// The unit that rounds consist of; absent if only the whole workload has a meaningful result.
     pub unit: Option<CellUnit>,
+    /// The properties of its background, if it has one.
+    pub background: Option<Profile>,
 }
 
 /// The unit of a cell.
@@ -49,9 +51,15 @@ impl ParsedCell {
             can_be_held(spec, &profile, turns)?;
             profile.label.push_str(", sustained");
         }
-        let workload = WorkloadSpec { params: job.params(), ..spec.clone() };
+        let mut workload = WorkloadSpec { params: job.params(), ..spec.clone() };
+        if let Some(background) = &spec.background {
+            let (background, own) = beside(spec, background, &mut profile, sizing)?;
+            workload.background = Some(background);
+            let cell = Cell { label: profile.label.clone(), workload };
+            return Ok(ParsedCell { cell, profile, unit: None, background: Some(own) });
+        }
         let unit = job.unit().map(|unit| CellUnit::parse(&spec.name, unit, sizing)).transpose()?;
-        Ok(ParsedCell { cell: Cell { label: profile.label.clone(), workload }, profile, unit })
+        Ok(ParsedCell { cell: Cell { label: profile.label.clone(), workload }, profile, unit, background: None })
     }
 }
 
@@ -78,6 +86,56 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
         );
     }
     Ok(())
+}
+
+/// Returns the background with all its parameters, and its profile. Adds what it needs and its name to the profile of the
+/// case.
+fn beside(
+    spec: &WorkloadSpec,
+    background: &Background,
+    profile: &mut Profile,
+    sizing: &Sizing,
+) -> Result<(Background, Profile), ParamError> {
+    let refuse = |message: &str| {
+        let (key, message) = (Some(BACKGROUND.to_owned()), format!("background: {message}"));
+        Err(ParamError { workload: spec.name.clone(), key, message })
+    };
+    let job = match workload::parse(&background.spec(), sizing) {
+        Ok(job) => job,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let own = job.profile();
+    match () {
+        () if spec.sustain.is_some() => {
+            return refuse("sustained work has no background: leave 'sustain' or 'background' out");
+        }
+        () if spec.sample_time.is_some_and(|sample_time| sample_time.0 < LONGEST) => {
+            return refuse("shorter samples show no stalls: give a sample_time of a second or more, or leave it out");
+        }
+        () if profile.maintenance.is_some() => {
+            return refuse("an operation on the whole file system cannot be measured beside other work on it");
+        }
+        () if own.maintenance.is_some() => {
+            return refuse(
+                "an operation on the whole file system needs root, which a background does not have: use another \
+                 workload or a command",
+            );
+        }
+        () if profile.cache == CacheState::Out => {
+            return refuse("the memory that may cache the files would be shared: use cache = \"cold\"");
+        }
+        () if own.cache.begins_cold() => {
+            return refuse(
+                "it is repeated, and is cold only once: use cache = \"any\" with backend = \"direct\", or larger files",
+            );
+        }
+        () if own.processes > 1 => return refuse("it has several processes: use threads instead"),
+        () => {}
+    }
+    profile.label = format!("{}, beside {}", profile.label, own.label);
+    profile.space += own.space;
+    profile.inodes += own.inodes;
+    Ok((Background { params: job.params(), ..background.clone() }, own))
 }
 
 impl CellUnit {

@@ -19,8 +19,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fsb_engine::{EngineError, Gate, Live, Ready, StepReport, Task, worker};
+use fsb_engine::{BackgroundGate, EngineError, Gate, Live, Ready, StepReport, Stop, Task, worker};
 use fsb_model::errno::describe_spawn;
+use fsb_model::observed::BackgroundWork;
 use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::control::Held;
 use fsb_testbed::host;
@@ -44,7 +45,12 @@ struct Opening<'a> {
     confinement: Option<std::borrow::Cow<'a, Confinement>>,
 }
 
-/// Each further line except `go`: a task.
+/// The word that starts the clock.
+const GO: &str = "go";
+/// The word that stops a background.
+const STOP: &str = "stop";
+
+/// Each further line except these words: a task.
 #[derive(Debug, Serialize, Deserialize)]
 struct Asked<T> {
     work: String,
@@ -194,7 +200,26 @@ impl Worker {
 
     /// Starts the clock.
     pub fn go(&mut self) -> Result<(), WorkerError> {
-        let sent = self.lines().and_then(|lines| lines.send_raw(b"go\n"));
+        self.tell(GO)
+    }
+
+    /// Starts a background that is ready, and returns when its work has begun.
+    pub(crate) fn start_background(&mut self) -> Result<(), WorkerError> {
+        self.go()?;
+        self.ready::<Backgrounds>().map(drop)
+    }
+
+    /// Stops a background, ends its worker and returns its work.
+    pub(crate) fn stop_background(mut self) -> Result<BackgroundWork, WorkerError> {
+        // The answer of a worker that failed is waiting, with the reason.
+        let _ = self.lines().and_then(|lines| lines.send_raw(format!("{STOP}\n").as_bytes()));
+        let work = self.result::<Backgrounds>(&mut |_| {})?;
+        self.close();
+        Ok(work)
+    }
+
+    fn tell(&mut self, word: &str) -> Result<(), WorkerError> {
+        let sent = self.lines().and_then(|lines| lines.send_raw(format!("{word}\n").as_bytes()));
         sent.map_err(|error| self.failure(error))
     }
 
@@ -418,7 +443,7 @@ impl<P: Serialize> Desk<'_, P> {
         let mut line = String::new();
         self.connection.input.read_line(&mut line).map_err(gone)?;
         match line.trim_end() {
-            "go" => Ok(()),
+            GO => Ok(()),
             "" => Err(EngineError::new("the agent closed the connection before the start")),
             other => Err(EngineError::new(format!("expected the word go, not '{other}'"))),
         }
@@ -557,6 +582,38 @@ impl Gate for Desk<'_, Live> {
     }
 }
 
+/// Backgrounds: the engine's tasks, repeated until the word `stop`. A second `ready` says that the work has begun.
+#[derive(Debug)]
+pub enum Backgrounds {}
+
+impl Work for Backgrounds {
+    const NAME: &'static str = "background";
+    type Task = Task;
+    type Progress = Live;
+    type Answer = BackgroundWork;
+
+    fn perform(task: Task, desk: &mut Desk<'_, Live>) -> Result<BackgroundWork, EngineError> {
+        fsb_engine::repeat(&task, desk)
+    }
+}
+
+impl BackgroundGate for Desk<'_, Live> {
+    fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
+        let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
+        // The agent sends the next word after the answer to this call, so nothing of it is in the buffer yet.
+        let mut words = BufReader::new(self.connection.input.get_ref().try_clone().map_err(gone)?);
+        let listener = move || {
+            // At its end the agent is gone.
+            let _ = words.read_line(&mut String::new());
+            stop();
+        };
+        std::thread::Builder::new().name("fsb-stop".to_owned()).spawn(listener).map_err(|error| {
+            EngineError::new(format!("start a thread that waits for the end: {}", describe_spawn(&error)))
+        })?;
+        self.connection.send(&Message::<(), ()>::Ready(Ready::default())).map_err(gone)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::Shutdown;
@@ -568,8 +625,13 @@ mod tests {
 
     /// Returns the messages of a worker that knows steps, for this input.
     fn answers(input: &str) -> Vec<Message<(), StepReport>> {
+        answers_of::<Steps>(input)
+    }
+
+    /// Returns the messages of a worker that knows this kind of work.
+    fn answers_of<W: Work>(input: &str) -> Vec<Message<(), W::Answer>> {
         let (ours, theirs) = UnixStream::pair().expect("a pair");
-        let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::new::<Steps>()]));
+        let worker = std::thread::spawn(move || converse(theirs, &[WorkKind::new::<W>()]));
         (&ours).write_all(format!("{{\"confinement\":null}}\n{input}").as_bytes()).expect("written");
         ours.shutdown(Shutdown::Write).expect("shut down");
         let lines = BufReader::new(ours).lines().map(|line| line.expect("a line"));
@@ -600,6 +662,22 @@ mod tests {
                 assert_eq!((ready.file_bytes, ready.resident_bytes), (65_536, Some(65_536)));
                 assert_eq!((first[0].operations, second[0].bytes), (16, 65_536));
             }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_background_reports_its_start_and_ends_with_the_connection() {
+        let root = tempfile::tempdir().expect("a directory");
+        let workload = json!({"name": "write", "file_size": "64K", "block_size": "4K", "overwrite": true});
+        let workload = serde_json::from_value(workload).expect("a workload");
+        let task = Task::plain(Step::Prepare, workload, Sizing { size: 64 << 20, cpus: 2 }, root.path(), 42, 16);
+        let task = Task { background: true, ..task };
+        let prepare = json!({"work": "step", "task": task});
+        answers(&format!("{prepare}\n"));
+        let repeat = json!({"work": "background", "task": Task { step: Step::Measure, ..task }});
+        match &answers_of::<Backgrounds>(&format!("{repeat}\ngo\n"))[..] {
+            [Message::Ready(_), Message::Ready(_), Message::Result(work)] => assert!(work.seconds > 0.0, "{work:?}"),
             other => panic!("{other:?}"),
         }
     }

@@ -9,7 +9,7 @@ use fsb_engine::classic::{CHILD_ARGUMENT, child_main};
 use fsb_runner::agent::{self, AGENT_ARGUMENT, SUPERVISOR_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_runner::vm::{self, VM_AGENT_ARGUMENT};
-use fsb_runner::worker::{AS_CALLER, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
+use fsb_runner::worker::{AS_CALLER, Backgrounds, Steps, WORKER_ARGUMENT, WorkKind, worker_main};
 use fsb_sys::{InvokingUser, sandbox};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
@@ -25,6 +25,7 @@ use crate::{exit, remote};
 /// All kinds of work that workers can do.
 static WORK: &[WorkKind] = &[
     WorkKind::new::<Steps>(),
+    WorkKind::new::<Backgrounds>(),
     #[cfg(feature = "emulations")]
     WorkKind::new::<iozone::Passes>(),
     #[cfg(feature = "emulations")]

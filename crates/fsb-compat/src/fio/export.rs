@@ -163,6 +163,9 @@ fn section(row: &ExportCase, request: &ExportRequest) -> Result<Section, String>
     if row.whole.workload.sustain.is_some() {
         return Err("fio cannot detect that a journal was written, which ends this case".to_owned());
     }
+    if row.whole.workload.background.is_some() {
+        return Err("a section of fio has no background that is repeated until it ends".to_owned());
+    }
     let share = share_of(row, request);
     let mut section = match row.whole.workload.name.as_str() {
         "create" | "stat" | "delete" => names_section(&share)?,

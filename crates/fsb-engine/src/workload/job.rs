@@ -56,6 +56,9 @@ pub trait Job: Send + Sync {
     /// Does the work against the clock. It asks the gate once everything is ready.
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError>;
 
+    /// Ends the programs that [`Job::measure`] runs, in another thread than it. The worker's own threads end by themselves.
+    fn end_programs(&self, _context: &Context) {}
+
     /// Removes every file.
     fn cleanup(&self, context: &Context) -> Result<(), EngineError>;
 }

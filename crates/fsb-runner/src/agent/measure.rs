@@ -8,13 +8,19 @@
 //! outside the clock, so that it is idle while its neighbours are measured. The counters of its device show whether it
 //! was. A case *as a whole* has one target, starts a worker for each sample, and restores the target's state before it.
 //! Its repetitions are its rounds.
+//!
+//! A case with a background is a whole. The background is one more worker with a directory of its own: it starts a
+//! second before the sample and is stopped after it.
 
 use std::time::{Duration, Instant};
 
-use fsb_engine::{ClockSpec, Live, Profile, Renewal, Step, StepReport, Task, Units, measured_by_agent, mix, workload};
+use fsb_engine::{
+    ClockSpec, Live, ParamError, Profile, Renewal, Step, StepReport, Task, Units, measured_by_agent, mix, workload,
+};
+use fsb_model::observed::BackgroundWork;
 use fsb_model::sustained::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
-use fsb_model::{Interference, Maintenance};
+use fsb_model::{Interference, Maintenance, WorkloadSpec};
 use fsb_sys::trace::stacks::Observation;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
@@ -26,13 +32,31 @@ use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
 use super::traced::{TraceTally, Tracer, untraceable};
 use crate::injected;
-use crate::worker::{Post, Steps, Worker, WorkerError};
+use crate::worker::{Backgrounds, Post, Steps, Worker, WorkerError};
 
-/// A target that is ready, and the post of its workers.
+/// A target that is ready, and the posts of its workers.
 pub(super) struct SlotPost<'a> {
     pub(super) slot: Slot,
     pub(super) target: &'a Provisioned,
     pub(super) post: Post,
+    /// The post of the background's workers, if the case has one.
+    pub(super) background: Option<Post>,
+}
+
+/// The background of a case.
+struct CaseBackground {
+    workload: WorkloadSpec,
+    profile: Profile,
+}
+
+impl CaseBackground {
+    /// Parses the background of a workload, if it has one.
+    fn parse(request: &MeasureRequest) -> Result<Option<CaseBackground>, ParamError> {
+        let Some(background) = &request.workload.background else { return Ok(None) };
+        let workload = background.spec();
+        let profile = workload::parse(&workload, &request.sizing)?.profile();
+        Ok(Some(CaseBackground { workload, profile }))
+    }
 }
 
 /// Measures one case. Returns one reply for each slot, in the order of the request. Every error of a trial is in its
@@ -44,14 +68,14 @@ pub(super) fn measure_case(
     tell: &mut dyn FnMut(Progress),
 ) -> Vec<(Slot, TrialReply)> {
     let time = TimeLeft::new(request.limit);
-    let job = match workload::parse(&request.workload, &request.sizing) {
-        Ok(job) => job,
+    let parsed = workload::parse(&request.workload, &request.sizing);
+    let (profile, background) = match parsed.and_then(|job| Ok((job.profile(), CaseBackground::parse(request)?))) {
+        Ok(parsed) => parsed,
         Err(error) => {
             let reply = refused(Failure::Failed(error.to_string().into()));
             return request.slots.iter().map(|trial| (trial.slot, reply.clone())).collect();
         }
     };
-    let profile = job.profile();
     let units = match &request.method {
         Method::Rounds { own_files: true, .. } => u64::from(request.units_made()),
         _ => 1,
@@ -59,14 +83,18 @@ pub(super) fn measure_case(
     let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
     let places = request.slots.iter().filter_map(|trial| {
         let post = posts.iter().find(|post| post.slot == trial.slot)?;
-        let applicable = applicable(job.as_ref(), post.target).and_then(|()| match request.method {
-            Method::Sequential { .. } => Ok(()),
-            Method::Rounds { .. } => fits(needed, post.target),
+        let applicable = applicable(&profile, post.target).and_then(|()| match (&request.method, &background) {
+            (Method::Rounds { .. }, _) => fits(needed, post.target),
+            (Method::Sequential { .. }, Some(CaseBackground { profile: beside, .. })) => {
+                applicable(beside, post.target).map_err(Failure::of_background)?;
+                fits((profile.space + beside.space, profile.inodes + beside.inodes), post.target)
+            }
+            (Method::Sequential { .. }, None) => Ok(()),
         });
         Some(Place {
             post,
             trial: *trial,
-            tally: Tally::new(post.target),
+            tally: Tally::new(post.target, background.is_some()),
             worker: None,
             samples: 0,
             traced: TraceTally::default(),
@@ -78,8 +106,9 @@ pub(super) fn measure_case(
         let reply = |place: Place<'_, '_>| Some((place.trial.slot, refused(place.failed?)));
         return places.into_iter().filter_map(reply).collect();
     }
+    let background = background.as_ref();
     let tracer = request.trace.then(Tracer::open);
-    let mut case = Case { testbed, request, profile: &profile, places, tell, time, tracer };
+    let mut case = Case { testbed, request, profile: &profile, background, places, tell, time, tracer };
     let watched = case.measure();
     case.replies(watched)
 }
@@ -134,10 +163,15 @@ impl TimeLeft {
     }
 }
 
+/// The time between the start of a background and that of the sample beside it.
+const LEAD_IN: Duration = Duration::from_secs(1);
+
 struct Case<'a, 'p> {
     testbed: &'a mut dyn Testbed,
     request: &'a MeasureRequest,
     profile: &'a Profile,
+    /// The work beside each sample; only for a case as a whole.
+    background: Option<&'a CaseBackground>,
     places: Vec<Place<'a, 'p>>,
     tell: &'a mut dyn FnMut(Progress),
     time: TimeLeft,
@@ -300,11 +334,78 @@ impl Case<'_, '_> {
         }
     }
 
+    /// Prepares or cleans up the files of the background, if there is one. A fake target has none.
+    fn perform_background(&mut self, step: Step) {
+        for at in 0..self.places.len() {
+            let is_lost = matches!(self.places[at].failed, Some(Failure::Lost(_)));
+            let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
+            let Some(task) = self.background_task(at, step).filter(|_| takes_part) else { continue };
+            let Some(post) = self.background_post(at, step) else { continue };
+            let started = Instant::now();
+            let done = Worker::open(&post).and_then(|mut worker| {
+                worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
+                worker.close();
+                Ok(())
+            });
+            if let Err(error) = done
+                && self.takes_part(at)
+            {
+                self.leave(at, Failure::from(error).of_background());
+            }
+            let spent = &mut self.places[at].tally.spent;
+            let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
+            *seconds += started.elapsed().as_secs_f64();
+        }
+    }
+
+    /// Returns the post of a worker of the background. Files are removed even if no time is left for that.
+    fn background_post(&self, at: usize, step: Step) -> Option<Post> {
+        let until = if step == Step::Cleanup { None } else { self.time.until() };
+        Some(Post { until, ..self.places[at].post.background.clone()? })
+    }
+
+    /// Returns a step of the background. Returns `None` without one, and on a fake target.
+    fn background_task(&self, at: usize, step: Step) -> Option<Task> {
+        let CaseBackground { workload, profile } = self.background.filter(|_| self.fake(at).is_none())?;
+        let (root, MeasureRequest { sizing, seed, .. }) = (&self.places[at].post.target.root, self.request);
+        let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
+        Some(Task { background: true, ..plain })
+    }
+
+    /// Starts the background beside the next sample of a target, if there is one, and lets it lead in.
+    fn start_background(&mut self, at: usize) -> Result<Option<Worker>, Failure> {
+        let Some(task) = self.background_task(at, Step::Measure) else { return Ok(None) };
+        let Some(post) = self.background_post(at, Step::Measure) else { return Ok(None) };
+        let start = || -> Result<Worker, WorkerError> {
+            let mut worker = Worker::open(&post)?;
+            worker.ask::<Backgrounds>(&task)?;
+            worker.ready::<Backgrounds>()?;
+            worker.start_background()?;
+            Ok(worker)
+        };
+        let worker = start().map_err(|error| Failure::from(error).of_background())?;
+        std::thread::sleep(LEAD_IN);
+        Ok(Some(worker))
+    }
+
+    /// Stops the background beside a sample and adds its work to the trial. That of a fake target is made up from the
+    /// time of the sample.
+    fn stop_background(&mut self, at: usize, running: Option<Worker>, timed_ns: u64) -> Result<(), Failure> {
+        let work = match (running, self.background, self.fake(at)) {
+            (Some(worker), ..) => worker.stop_background().map_err(|error| Failure::from(error).of_background())?,
+            (None, Some(background), Some(_)) => pretended_background(&background.profile, timed_ns),
+            _ => return Ok(()),
+        };
+        self.places[at].tally.background.get_or_insert_default().add(&work);
+        Ok(())
+    }
+
     /// Removes the files of the case on every target that is not lost, also after an error. After a whole, also
     /// quiesces the target, so that deferred work is not written out within the next trial. A target that fails here
     /// fails the next trial.
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
+        self.perform_background(Step::Cleanup);
         self.places.iter_mut().for_each(|place| place.worker = None);
         if !self.is_sequential() {
             return;
@@ -486,6 +587,11 @@ impl Case<'_, '_> {
         if repetition == 0 || recreates {
             self.perform(Step::Prepare, repetition, 0);
         }
+        // Whatever a background changes, each sample begins with the same files.
+        if repetition > 0 {
+            self.perform_background(Step::Cleanup);
+        }
+        self.perform_background(Step::Prepare);
         self.each(|case, at| case.make_cold(at));
         self.each(|case, at| case.settle(at));
     }
@@ -518,6 +624,7 @@ impl Case<'_, '_> {
         if maintenance.is_none() {
             self.ready(at, &task, round)?;
         }
+        let background = self.start_background(at)?;
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
         let watch = if sequential { self.testbed.watch(slot) } else { None };
@@ -557,6 +664,7 @@ impl Case<'_, '_> {
             let device = self.testbed.device_number(slot);
             self.places[at].traced.add(&observations, &found, device);
         }
+        self.stop_background(at, background, found.iter().map(|one| one.timed_ns).sum())?;
         let later = match sequential {
             true => None,
             false => Some(self.sync(slot)?),
@@ -580,7 +688,7 @@ impl Case<'_, '_> {
             device: later.and_then(|(_, later)| device(before[at], after[at], later)),
         };
         if round.counts {
-            tally.count(before[at], after[at]);
+            tally.count(before[at], after[at], self.profile.cache.begins_cold());
             tally.count_rpcs(rpcs);
             for measurement in &mut found {
                 if let Method::Sequential { sustain, .. } = self.request.method
@@ -705,9 +813,20 @@ impl Case<'_, '_> {
             ramp_seconds: None,
             evict: self.profile.cache.begins_cold() && self.evicts(at),
             backend: fake.map(|_| "null".to_owned()),
-            clock: clock(fake, self.pretends(at), clock_seed, trial.slot),
+            clock: clock(fake, self.slowed(at), clock_seed, trial.slot),
             units,
+            background: false,
         }
+    }
+
+    /// Returns the factor by which times of a fake target are longer than its own.
+    fn slowed(&self, at: usize) -> f64 {
+        /// By pretended interference. An analysis that uses such a trial is noticed.
+        const BY_INTERFERENCE: f64 = 1.5;
+        /// By a background. A report that exchanges the two cases is noticed.
+        const BY_BACKGROUND: f64 = 3.0;
+        let interference = if self.pretends(at) { BY_INTERFERENCE } else { 1.0 };
+        if self.background.is_some() { interference * BY_BACKGROUND } else { interference }
     }
 
     /// Returns whether interference is pretended. It is drawn for each attempt from the trial's own seed, so that a run
@@ -764,12 +883,16 @@ fn interference(fake: Option<Fake>, pretends: bool, watched: &watch::Seen) -> Ve
 
 /// Returns the clock of a sample. That of the null file system makes its times up, from a seed and the number of the
 /// sample.
-fn clock(fake: Option<Fake>, pretends: bool, (seed, sample): (u64, u64), slot: Slot) -> ClockSpec {
-    /// The factor by which pretended interference makes times longer. An analysis that uses such a trial is noticed.
-    const SLOWDOWN_BY_INTERFERENCE: f64 = 1.5;
+fn clock(fake: Option<Fake>, slowed: f64, (seed, sample): (u64, u64), slot: Slot) -> ClockSpec {
     let Some(fake) = fake else { return injected::clock(slot) };
-    let slowed = if pretends { SLOWDOWN_BY_INTERFERENCE } else { 1.0 };
     ClockSpec::Fake { seed, slowdown: (1.0 + fake.slowdown) * slowed, noise: fake.noise, sample }
+}
+
+/// Returns the work of a background on a fake target: an operation in each millisecond of the sample.
+fn pretended_background(profile: &Profile, timed_ns: u64) -> BackgroundWork {
+    let operations = timed_ns / 1_000_000;
+    let seconds = timed_ns as f64 * 1e-9;
+    BackgroundWork { operations, bytes: operations * profile.record_size, seconds, cpu_seconds: seconds * 0.5 }
 }
 
 /// Returns the bytes that a device read and wrote between two readings.

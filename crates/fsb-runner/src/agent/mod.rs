@@ -109,12 +109,16 @@ impl Server<'_> {
     }
 
     fn measure(&mut self, request: &MeasureRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
-        let programs = programs(&request.workload, &request.sizing, self.targets.len());
+        let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
+        let own = programs_of(&request.workload);
+        let background = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
         let posts = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
-            let mut post = post(self.setup.as_ref(), target, programs.clone(), request.deadline)?;
-            post.processes = counted(self.testbed, trial.slot, &post);
-            Ok(SlotPost { slot: trial.slot, target, post })
+            let post_for = |programs| post(self.setup.as_ref(), target, programs, request.deadline);
+            let mut post = post_for(own.clone())?;
+            let mut background = background.clone().map(post_for).transpose()?;
+            count_processes(self.testbed, trial.slot, [&mut post].into_iter().chain(&mut background));
+            Ok(SlotPost { slot: trial.slot, target, post, background })
         });
         let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
@@ -160,11 +164,18 @@ fn post(
     Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
 }
 
-/// Returns the cgroup file that counts the processes of a worker that runs programs. The worker, its monitor and its
-/// helper count as well.
-fn counted(testbed: &mut dyn Testbed, slot: Slot, post: &Post) -> Option<PathBuf> {
-    let programs = post.confinement.as_ref()?.programs.as_ref()?;
-    testbed.count_processes(slot, programs.limits.processes + OWN_PROCESSES)
+/// Lets a cgroup count the processes of the workers of a target that run programs, up to the sum of their limits. The
+/// workers, their monitors and their helpers count as well.
+fn count_processes<'p>(testbed: &mut dyn Testbed, slot: Slot, posts: impl Iterator<Item = &'p mut Post>) {
+    let limit = |post: &Post| Some(post.confinement.as_ref()?.programs.as_ref()?.limits.processes + OWN_PROCESSES);
+    let counted: Vec<_> = posts.filter_map(|post| Some((limit(post)?, post))).collect();
+    if counted.is_empty() {
+        return;
+    }
+    let file: Option<PathBuf> = testbed.count_processes(slot, counted.iter().map(|(limit, _)| limit).sum());
+    for (_, post) in counted {
+        post.processes.clone_from(&file);
+    }
 }
 
 fn not_ready() -> TestbedError {

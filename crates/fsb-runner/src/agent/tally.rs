@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fsb_engine::{Job, Measurement, Profile, latency};
-use fsb_model::observed::{Deferred, MemoryUse, Observed, Rpcs, Spent};
-use fsb_model::trial::{NO_SPACE, OUT_OF_TIME, Reason, Samples, WORKER};
+use fsb_engine::{Measurement, Profile, latency};
+use fsb_model::observed::{BackgroundWork, Deferred, MemoryUse, Observed, Rpcs, Spent};
+use fsb_model::trial::{BACKGROUND, NO_SPACE, OUT_OF_TIME, Reason, Samples, WORKER};
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -39,6 +39,8 @@ pub(super) struct Tally {
     pub(super) deferred: Option<DeferredWork>,
     /// The end of what a command printed.
     output: Option<String>,
+    /// The work of the background beside the samples; `None` if the case is measured alone.
+    pub(super) background: Option<BackgroundWork>,
     /// Bytes that could be filled when the file system was empty.
     free_when_empty: u64,
     /// Rounds that were retried because this target moved data during a neighbour's sample.
@@ -48,12 +50,14 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    /// Returns an empty tally for a trial on this target.
-    pub(super) fn new(target: &Provisioned) -> Tally {
+    /// Returns an empty tally for a trial on this target. Beside a background, nothing that the two have in common is
+    /// counted as the work of the case: deferred work, space, bytes of the device.
+    pub(super) fn new(target: &Provisioned, has_background: bool) -> Tally {
         // The device under a directory serves others too.
         let private = target.abilities.fake.is_none() && target.abilities.cold == Some(ColdMethod::Remount);
-        let free_when_empty = target.free_bytes;
-        Tally { deferred: private.then(DeferredWork::default), free_when_empty, ..Tally::empty() }
+        let deferred = (private && !has_background).then(DeferredWork::default);
+        let background = has_background.then(BackgroundWork::default);
+        Tally { deferred, background, free_when_empty: target.free_bytes, ..Tally::empty() }
     }
 
     fn empty() -> Tally {
@@ -73,6 +77,7 @@ impl Tally {
             samples: Samples::default(),
             deferred: None,
             output: None,
+            background: None,
             free_when_empty: 0,
             restless: 0,
             left_out: 0,
@@ -92,19 +97,27 @@ impl Tally {
     pub(super) fn fill(&mut self, testbed: &dyn Testbed, slot: u32) {
         /// The least space that counts. A file system may keep less after its files are removed.
         const FEWEST: u64 = 1 << 20;
-        let Some(free) = testbed.free_bytes(slot) else { return };
+        let Some(free) = testbed.free_bytes(slot).filter(|_| self.background.is_none()) else { return };
         let taken = self.free_when_empty.saturating_sub(free);
         self.measured.space = Some(taken).filter(|taken| *taken >= FEWEST).max(self.measured.space);
     }
 
-    pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>) {
+    /// Adds the counters of the device of a sample. Beside a background they are only evidence that a cold sample read
+    /// from the device.
+    pub(super) fn count(&mut self, before: Option<Counters>, after: Option<Counters>, begins_cold: bool) {
         let (Some(before), Some(after)) = (before, after) else { return };
         let read = after.read_bytes.saturating_sub(before.read_bytes);
         let write = after.write_bytes.saturating_sub(before.write_bytes);
         let flushes = after.flushes.saturating_sub(before.flushes);
+        if self.background.is_some() && !begins_cold {
+            return;
+        }
         self.seen.device(read, write);
         if let Some(before_cold) = self.before_cold {
             self.seen.since_cold(after.read_bytes.saturating_sub(before_cold.read_bytes));
+        }
+        if self.background.is_some() {
+            return;
         }
         *self.measured.device_bytes.get_or_insert(0) += read + write;
         *self.measured.device_flushes.get_or_insert(0) += flushes;
@@ -114,7 +127,7 @@ impl Tally {
 
     /// Adds the remote procedure calls of a sample.
     pub(super) fn count_rpcs(&mut self, rpcs: Option<Rpcs>) {
-        if let Some(rpcs) = rpcs {
+        if let Some(rpcs) = rpcs.filter(|_| self.background.is_none()) {
             self.measured.rpcs.get_or_insert_default().add(&rpcs);
         }
     }
@@ -186,6 +199,7 @@ impl Tally {
             rounds_not_idle: (self.restless > 0).then_some(self.restless),
             output: self.output.take(),
             sustained: self.measured.sustained,
+            background: self.background,
             counts: self.measured.counts.clone(),
             memory_limit: memory,
             watched: std::mem::take(&mut self.watched),
@@ -283,9 +297,20 @@ impl From<WorkerError> for Failure {
     }
 }
 
+impl Failure {
+    /// Returns the failure of a background, which is also that of its case.
+    pub(super) fn of_background(self) -> Failure {
+        let with_cause = |why: &str, text: &str| format!("its background {why}: {text}");
+        match self {
+            Failure::NotApplicable(why) => Failure::NotApplicable(with_cause("is not applicable", &why.text).into()),
+            Failure::Failed(why) => Failure::Failed(Reason::new(&BACKGROUND, with_cause("failed", &why.text))),
+            Failure::Lost(_) | Failure::OutOfTime(_) => self,
+        }
+    }
+}
+
 /// Refuses a cell that the target cannot do, before it is measured: docs/methods/method.md, "Not applicable".
-pub(super) fn applicable(job: &dyn Job, target: &Provisioned) -> Result<(), Failure> {
-    let profile = job.profile();
+pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), Failure> {
     let abilities = &target.abilities;
     if let Some(why) = profile.maintenance.and_then(|operation| abilities.no_maintenance.get(&operation)) {
         return Err(Failure::NotApplicable(why.clone().into()));

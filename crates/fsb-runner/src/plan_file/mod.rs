@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::plan::{BLOCK_LIMIT, Identity, LONGEST_BUDGET, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
-use fsb_model::{Bytes, WorkloadSpec, error_codes, nearest};
+use fsb_model::{Background, Bytes, WorkloadSpec, error_codes, nearest};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -87,6 +87,9 @@ pub struct PlanFile {
     /// command line sets it. In a printed plan, the workloads have the parameter.
     #[serde(skip)]
     pub verify: bool,
+    /// The background of every workload without one of its own. In a printed plan, the workloads have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
     /// The number of blocks, the budget and the length of samples.
     #[serde(default, skip_serializing_if = "RepetitionFile::is_empty")]
     pub repetition: RepetitionFile,
@@ -151,6 +154,7 @@ impl PlanFile {
             explain: self.explain || under.explain,
             race: self.race.or(under.race),
             verify: self.verify || under.verify,
+            background: self.background.or(under.background),
             repetition: self.repetition.over(under.repetition),
             controls,
             workloads,

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
 use fsb_model::place::VmSize;
+use fsb_model::plan::VISIT;
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
+use fsb_model::units::Seconds;
 use fsb_model::units::parse_percent;
-use fsb_model::{Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest};
+use fsb_model::{BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest};
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]
 use fsb_vm::{Kernel, Kind, Origin, VmError};
@@ -19,6 +21,7 @@ use super::{
     DEFAULT_SIZE, DEFAULT_SUITE, DEFAULT_THETA, PLAN_CONFLICT, PLAN_NO_TARGET, PLAN_RANGE, PlanError, PlanFile,
     RepetitionFile, check_sample_time, typed,
 };
+use crate::schedule::planner::LONGEST;
 use crate::sweep::{self, Scope};
 use crate::target_file::TargetFile;
 use crate::work::{ParsedCell, Work, placement};
@@ -55,10 +58,13 @@ impl PlanFile {
         let (place, vm) = self.resolved_place(cpus)?;
         let memory = vm.map_or_else(memory, |vm| vm.memory.0);
         let sizing = Sizing { size: size.0, cpus: processors(vm, &self.controls).unwrap_or(cpus) };
-        let cells = self.cells(&workloads, &sizing, Full { size: full.0, scale, memory, cpus: sizing.cpus })?;
+        let repetition = self.repetition.clone().over(under.repetition);
+        let sample_time = repetition.resolve_sample_time()?;
+        let beside = Seconds(sample_time.filter(|seconds| *seconds >= LONGEST).unwrap_or(VISIT));
+        let full_size = Full { size: full.0, scale, memory, cpus: sizing.cpus, beside };
+        let cells = self.cells(&workloads, &sizing, full_size)?;
         let suite_name = self.suite.clone().unwrap_or_else(|| DEFAULT_SUITE.to_owned());
         let own = !self.workloads.is_empty();
-        let repetition = self.repetition.clone().over(under.repetition);
         let mut targets = self.resolved_targets(place)?;
         let mut controls = under.controls;
         controls.extend(self.controls.clone());
@@ -68,7 +74,7 @@ impl PlanFile {
             name: self.name.clone().unwrap_or(if own { "plan".to_owned() } else { suite_name }),
             targets,
             workloads: Vec::new(),
-            sample_time: repetition.resolve_sample_time()?,
+            sample_time,
             repetition: repetition.resolve()?,
             seed: self.seed.unwrap_or(fresh_seed),
             one_at_a_time: self.one_at_a_time,
@@ -93,7 +99,7 @@ impl PlanFile {
         let (cells, sizing) = match placement.divided() {
             Some((slices, slice_bytes)) => {
                 let sizing = Sizing { size: slice_bytes, ..sizing };
-                let full = Full { size: full.0 / u64::from(slices), scale, memory, cpus: sizing.cpus };
+                let full = Full { size: full.0 / u64::from(slices), ..full_size };
                 (self.cells(&workloads, &sizing, full)?, sizing)
             }
             None => (cells, sizing),
@@ -143,6 +149,9 @@ impl PlanFile {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let swept = self.swept(workloads, full)?;
         let swept = if self.verify { verified(swept, sizing)? } else { swept };
+        let swept = swept
+            .into_iter()
+            .flat_map(|(index, spec)| alone_and_beside(spec, full.beside).map(move |spec| (index, spec)));
         for (index, spec) in swept {
             let parsed = ParsedCell::parse(&spec, sizing).map_err(|error| self.workload_error(index, &error))?;
             if let Some(sample_time) = spec.sample_time {
@@ -175,7 +184,9 @@ impl PlanFile {
                 self.error_at(self.workload_span(index, Some(error.key)), &message)
             })?;
             let before = swept.len();
-            let all = all.into_iter().filter_map(|one| scale::of_workload(one, full.scale, scope));
+            let background = self.background(index, spec, full.scale, scope)?;
+            let with_background = |one: WorkloadSpec| WorkloadSpec { background: background.clone(), ..one };
+            let all = all.into_iter().filter_map(|one| scale::of_workload(one, full.scale, scope)).map(with_background);
             swept.extend(all.map(|one| (index, one)));
             if swept.len() == before {
                 let message = format!("workload {}: at this scale every record is larger than its file", spec.name);
@@ -183,6 +194,26 @@ impl PlanFile {
             }
         }
         Ok(swept)
+    }
+
+    /// Returns the background of a workload, or else of all, at this scale.
+    fn background(
+        &self,
+        index: usize,
+        spec: &WorkloadSpec,
+        scale: f64,
+        scope: Scope,
+    ) -> Result<Option<Background>, PlanError> {
+        let Some(background) = spec.background.as_ref().or(self.background.as_ref()) else { return Ok(None) };
+        let refuse = |why: &str| {
+            let message = format!("workload {}: background: {why}", spec.name);
+            self.error_at(self.workload_span(index, Some(BACKGROUND)), &message)
+        };
+        let mut all = sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
+        match (all.pop(), all.is_empty()) {
+            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(Background::from)),
+            _ => Err(refuse("it accepts no lists or ranges: write the workload once for each background")),
+        }
     }
 
     fn workload_error(&self, index: usize, error: &ParamError) -> PlanError {
@@ -201,6 +232,18 @@ impl PlanFile {
         let Some(entry) = entry.and_then(|entry| entry.get_ref().as_table()) else { return nowhere };
         key.and_then(|key| find(entry, key)).or_else(|| find(entry, "name")).unwrap_or(nowhere)
     }
+}
+
+/// Returns the workload alone and beside its background, both in samples of the same length, by default `beside`; a
+/// workload without one as it is.
+fn alone_and_beside(spec: WorkloadSpec, beside: Seconds) -> impl Iterator<Item = WorkloadSpec> {
+    let sample_time = match spec.background {
+        Some(_) => spec.sample_time.or(Some(beside)),
+        None => spec.sample_time,
+    };
+    let spec = WorkloadSpec { sample_time, ..spec };
+    let alone = spec.background.is_some().then(|| spec.alone());
+    alone.into_iter().chain([spec])
 }
 
 /// Returns the workloads with verification switched on for those that can verify, or an error if none can.
@@ -234,6 +277,8 @@ struct Full {
     memory: u64,
     /// Its processors.
     cpus: u32,
+    /// The default length of samples of cases with a background, and of the same cases alone.
+    beside: Seconds,
 }
 
 /// Returns the bytes of memory of this machine.
@@ -283,7 +328,8 @@ impl PlanFile {
 
     /// Returns the directory that commands see as their root in a virtual machine, or `None` if no command runs in one.
     fn resolved_root(&self, place: Place, cells: &[ParsedCell]) -> Result<Option<PathBuf>, PlanError> {
-        let mut programs = cells.iter().filter_map(|parsed| parsed.profile.program.as_ref());
+        let profiles = cells.iter().flat_map(|parsed| [Some(&parsed.profile), parsed.background.as_ref()]).flatten();
+        let mut programs = profiles.filter_map(|profile| profile.program.as_ref());
         let refuse = |message: String| Err(PlanError::Request(message));
         match (place, &self.root) {
             (Place::Host, None) => Ok(None),
@@ -448,6 +494,43 @@ mod tests {
 
     fn resolve(text: &str) -> Result<fsb_model::Plan, PlanError> {
         plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|resolved| resolved.plan)
+    }
+
+    #[test]
+    fn a_background_makes_two_cases_and_several_share_the_one_alone() {
+        let text = "targets = ['null']\n\
+            [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { name = 'write', block_size = '1M' }\n\
+            [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { command = 'yes > /dev/null' }\n\
+            [[workload]]\nname = 'stat'\n";
+        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(2, 7).unwrap();
+        let labels: Vec<String> = resolved.work.cells().into_iter().map(|cell| cell.label).collect();
+        let append = "append 4K, durable each";
+        let beside = |what: &str| format!("{append}, beside {what}");
+        let expected = [append.to_owned(), beside("write 1M"), beside("yes > /dev/null, durable"), "stat".to_owned()];
+        assert_eq!(labels[..3], expected[..3], "{labels:?}");
+        let samples: Vec<Option<f64>> =
+            resolved.plan.workloads.iter().map(|spec| spec.sample_time.map(|time| time.0)).collect();
+        assert_eq!(samples, [Some(2.0), Some(2.0), Some(2.0), None]);
+        let printed = plan_file::print(&resolved.plan).unwrap();
+        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
+    }
+
+    #[test]
+    fn a_background_that_makes_no_sense_is_refused_with_the_reason() {
+        for (line, word) in [
+            ("background = 'wriet'", "did you mean 'write'"),
+            ("background = { block_size = '1M' }", "needs the name of a workload"),
+            ("background = { name = 'write', block_size = ['4K', '1M'] }", "no lists or ranges"),
+            ("background = { name = 'write', colour = 'red' }", "colour"),
+            ("background = { name = 'read', cache = 'cold' }", "cold only once"),
+            ("background = 'fsck'", "needs root"),
+            ("background = 'write'\nsample_time = '50ms'", "a second or more"),
+            ("background = 'write'\nsustain = 2", "sustained work has no background"),
+        ] {
+            let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
+            let error = resolve(&text).unwrap_err().to_string();
+            assert!(error.contains(word), "{line}: {error}");
+        }
     }
 
     #[test]

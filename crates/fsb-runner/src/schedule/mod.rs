@@ -12,7 +12,7 @@ use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::{BlockOrder, Rounds};
 use fsb_model::trial::Reason;
-use fsb_model::{Amount, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
+use fsb_model::{Amount, BACKGROUND, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
 use fsb_testbed::{Kind, Provisioned, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -284,6 +284,7 @@ impl Schedule<'_> {
             None => self.run.record.plan.targets.iter().map(|target| target.name.clone()).collect(),
         };
         let mut order = order::block(self.run.record.plan.seed, block, &names, &self.labels(cells));
+        self.bring_together(&mut order.cells);
         if let Some(drawn) = drawn.filter(|_| work::slices(&self.run.record) > 1) {
             let slice = |name: &String| drawn.iter().find(|(known, _)| known == name).map_or(0, |(_, slice)| *slice);
             order.slices = order.targets.iter().map(slice).collect();
@@ -339,15 +340,18 @@ impl Schedule<'_> {
             }
         }
         let mut making = began.elapsed();
-        for cell in &block.cells {
-            let measure = Measure { block, group, cell: *cell };
-            if ready.is_empty() || self.leaves_out(&measure) {
-                continue;
+        let cells = &block.cells;
+        let together: Vec<&[usize]> = cells.chunk_by(|one, next| self.share_subject(*one, *next)).collect();
+        for cells in together {
+            if ready.is_empty() {
+                break;
             }
-            if self.cells[*cell].unit.is_some() {
-                self.measure_in_rounds(&measure, &mut ready)?;
-            } else {
-                self.measure_sequentially(&measure, &mut ready)?;
+            let mut measures: Vec<Measure<'_>> =
+                cells.iter().map(|cell| Measure { block, group, cell: *cell }).collect();
+            measures.retain(|measure| !self.leaves_out(measure));
+            match &measures[..] {
+                [measure] if self.cells[measure.cell].unit.is_some() => self.measure_in_rounds(measure, &mut ready)?,
+                measures => self.measure_sequentially(measures, &mut ready)?,
             }
         }
         let began = Instant::now();
@@ -361,15 +365,44 @@ impl Schedule<'_> {
         Ok(())
     }
 
-    /// Measures a cell as a whole: one target after the other, while the others are idle.
-    fn measure_sequentially(&mut self, measure: &Measure<'_>, ready: &mut [Ready]) -> Result<(), RunError> {
-        let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[measure.cell].label())]);
-        let turns = order::rounds(seed, measure.block.order.block, ready.len() as u32, false, 1).remove(0);
+    /// Returns whether two cells differ at most in their backgrounds.
+    fn share_subject(&self, one: usize, other: usize) -> bool {
+        self.cells[one].cell.workload.has_subject_of(&self.cells[other].cell.workload)
+    }
+
+    /// Moves each case with a background next to the first one in the order that has the same subject.
+    fn bring_together(&self, labels: &mut Vec<String>) {
+        if self.cells.iter().all(|state| state.cell.workload.background.is_none()) {
+            return;
+        }
+        let mut left = std::mem::take(labels);
+        while !left.is_empty() {
+            let first = left.remove(0);
+            let with_first = |label: &mut String| {
+                let cells = self.cell_of(&first).zip(self.cell_of(label));
+                cells.is_some_and(|(one, other)| self.share_subject(one, other))
+            };
+            let others: Vec<String> = left.extract_if(.., with_first).collect();
+            labels.push(first);
+            labels.extend(others);
+        }
+    }
+
+    /// Measures cells as a whole: one target after the other, while the others are idle. Each target measures all of the
+    /// cells, which share their subject, before the next one.
+    fn measure_sequentially(&mut self, measures: &[Measure<'_>], ready: &mut [Ready]) -> Result<(), RunError> {
+        let Some(first) = measures.first() else { return Ok(()) };
+        let seed = mix_all(&[self.run.record.plan.seed, text_seed(self.cells[first.cell].label())]);
+        let turns = order::rounds(seed, first.block.order.block, ready.len() as u32, false, 1).remove(0);
         for at in turns {
             let ready = &mut ready[at as usize];
-            match &ready.lost {
-                None => self.make_attempts(measure, ready)?,
-                Some(why) => self.keep(measure, ready.target, failed(why.clone()), Some(&ready.provisioned), false)?,
+            for measure in measures {
+                match &ready.lost {
+                    None => self.make_attempts(measure, ready)?,
+                    Some(why) => {
+                        self.keep(measure, ready.target, failed(why.clone()), Some(&ready.provisioned), false)?;
+                    }
+                }
             }
         }
         Ok(())
@@ -737,6 +770,9 @@ impl Schedule<'_> {
         // The shape of a tree may be long, and is in the record of the run.
         params.remove("shape");
         params.insert("name".to_owned(), json!(state.cell.workload.name));
+        if let Some(background) = &state.cell.workload.background {
+            params.insert(BACKGROUND.to_owned(), json!(background));
+        }
         Trial {
             schema: fsb_model::trial::SCHEMA.to_owned(),
             id: format!("b{}.{}.{label}{suffix}", order.block, target.name),

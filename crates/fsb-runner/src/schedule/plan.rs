@@ -157,6 +157,26 @@ impl Schedule<'_> {
         }
     }
 
+    /// Gives all cases with one subject the amount of the one that does the least: beside a background it does the same
+    /// work as alone, on files of the same size.
+    fn equalise(&mut self) {
+        let whole = |amount: &Amount| amount.operations.saturating_mul(amount.repetitions.into());
+        for cell in self.held_cells() {
+            let workload = &self.cells[cell].cell.workload;
+            if workload.background.is_none() {
+                continue;
+            }
+            let with_it = self.cells.iter().filter(|state| state.cell.workload.has_subject_of(workload));
+            let labels: Vec<String> = with_it.map(|state| state.label().to_owned()).collect();
+            let amounts = &mut self.run.record.amounts;
+            let least =
+                labels.iter().filter_map(|label| amounts.get(label)).min_by_key(|amount| whole(amount)).copied();
+            labels.iter().filter_map(|label| Some((label, least?))).for_each(|(label, least)| {
+                amounts.entry(label.clone()).and_modify(|amount| *amount = least);
+            });
+        }
+    }
+
     /// Records the amounts and rounds, and the expected time of each cell.
     fn note(&mut self, decided: &Decision) {
         for (cell, share) in self.held_cells().into_iter().zip(&decided.shares) {
@@ -179,6 +199,7 @@ impl Schedule<'_> {
                 }
             }
         }
+        self.equalise();
     }
 
     /// Records and reports the number of blocks, with the expected seconds of each, and the rule that ends the run.

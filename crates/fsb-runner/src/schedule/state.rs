@@ -200,7 +200,7 @@ pub(super) struct CellState {
 
 impl CellState {
     pub(super) fn new(parsed: ParsedCell, in_rounds: bool, plan: &Plan) -> CellState {
-        let ParsedCell { cell, profile, unit } = parsed;
+        let ParsedCell { cell, profile, unit, background: _ } = parsed;
         CellState {
             sample_seconds: plan.sample_time_of(&cell.workload),
             unit: unit.filter(|_| in_rounds),

@@ -159,6 +159,12 @@ pub static REGISTRY: &[Suite] = &[
         text: include_str!("open-loop.toml"),
     },
     Suite {
+        name: "neighbours",
+        about: "A durable log, cold reads, creates and stats, alone and beside a neighbour: large writes, many files, tar, log rotation.",
+        machine: None,
+        text: include_str!("neighbours.toml"),
+    },
+    Suite {
         name: "untar-build",
         about: "A source tree unpacked, looked at, read and removed: the Andrew benchmark, whole and phase by phase.",
         machine: Some("build machine"),

@@ -213,7 +213,7 @@ fn export_name(plan: &Plan) -> String {
 }
 
 fn export_case(parsed: &ParsedCell) -> ExportCase {
-    let ParsedCell { cell, profile, unit } = parsed;
+    let ParsedCell { cell, profile, unit, .. } = parsed;
     let whole = Piece { workload: cell.workload.clone(), operations: profile.operations, space: profile.space };
     let unit = unit.as_ref().map(|unit| UnitPiece {
         piece: Piece { workload: unit.workload.clone(), operations: unit.operations, space: unit.space },

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsb_model::{Params, WorkloadSpec, nearest};
+use fsb_model::{Background, Params, WorkloadSpec, nearest};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::shipped_plan;
 use fsb_store::input::LARGEST_SCRIPT;
@@ -10,8 +10,9 @@ use serde_json::Value;
 
 use crate::{code, exit};
 
-/// Parses a workload of `--workload`: `KIND[,PARAM=VALUE…]`, such as `read,access=random,block_size=[4K,64K]`.
-fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
+/// Parses a workload of an option such as `--workload`: `KIND[,PARAM=VALUE…]`, for example
+/// `read,access=random,block_size=[4K,64K]`.
+fn workload(option: &str, text: &str) -> anyhow::Result<WorkloadSpec> {
     let mut parts = outside_brackets(text);
     let name = parts.next().unwrap_or_default();
     let mut params = Params::new();
@@ -20,7 +21,7 @@ fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
         let Some((key, value)) = pair.filter(|(key, value)| !key.is_empty() && !value.is_empty()) else {
             return Err(exit::advised(
                 &code::INVALID_VALUE,
-                format!("--workload {text}: '{part}' is not PARAM=VALUE"),
+                format!("{option} {text}: '{part}' is not PARAM=VALUE"),
                 format!("'fsb list workloads {name}' lists its parameters"),
             ));
         };
@@ -28,7 +29,7 @@ fn workload(text: &str) -> anyhow::Result<WorkloadSpec> {
         let value =
             list.map_or_else(|| scalar(value), |inner| inner.split(',').map(|item| scalar(item.trim())).collect());
         if params.insert(key.to_owned(), value).is_some() {
-            let message = format!("--workload {text}: '{key}' is given twice");
+            let message = format!("{option} {text}: '{key}' is given twice");
             return Err(exit::failure(&code::INVALID_VALUE, message));
         }
     }
@@ -68,7 +69,12 @@ fn outside_brackets(text: &str) -> impl Iterator<Item = &str> {
 
 /// Parses the workloads of all `--workload` options.
 pub fn workloads(texts: &[String]) -> anyhow::Result<Vec<WorkloadSpec>> {
-    texts.iter().map(|text| workload(text)).collect()
+    texts.iter().map(|text| workload("--workload", text)).collect()
+}
+
+/// Parses the workload of `--background`.
+pub fn background(text: &str) -> anyhow::Result<Background> {
+    workload("--background", text).map(Background::from)
 }
 
 /// Returns whether an argument names a plan.
@@ -112,6 +118,7 @@ mod tests {
 
     #[test]
     fn lists_and_tables_may_hold_commas() {
+        let workload = |text: &str| workload("--workload", text);
         let read =
             workload(r#"read,data={compressible="60%", duplicate="10%"},block_size=[4K, 64K],threads=2"#).unwrap();
         let expected = serde_json::json!({

@@ -222,8 +222,9 @@ then complete names and values and mark errors.
   bytes, and `cpus` the number of its processors.
 * A **list or range** (`[1, 4, 16]`, `\"4K..1M\"`, `\"1..4*cpus\"`) makes one case of each value. A range doubles from its
   first value to its last.
-* Each workload may also have `label`, `sample_time` (length of a timed sample, such as `\"10s\"`) and `sustain`
-  (repeat until the target's journal was written this number of times).
+* Each workload may also have `label`, `sample_time` (length of a timed sample, such as `\"10s\"`), `sustain`
+  (repeat until the target's journal was written this number of times) and `background` (measure alone and
+  [beside another workload](methods/neighbours.md)).
 ";
 
 /// The page.

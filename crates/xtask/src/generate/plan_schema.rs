@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use fsb_engine::Workload;
 use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Needs, Parameter, ParameterDefault, ParameterKind};
+use fsb_model::BACKGROUND;
 use fsb_testbed::control;
 use serde_json::{Map, Value, json};
 
@@ -67,7 +68,8 @@ fn keys() -> Value {
                 "required": ["target"],
                 "properties": {
                     "target": { "type": "string" },
-                    "controls": described(&controls(), "Controls in which this target differs from the run"),
+                    BACKGROUND: background(),
+        "controls": described(&controls(), "Controls in which this target differs from the run"),
                     "kernel": { "type": "string", "description": "Release of its kernel; one of the plan's kernels" },
                     "optional": { "type": "boolean", "description": "Leave the target out if this machine cannot make it" },
                 },
@@ -138,6 +140,14 @@ impl Definitions {
     }
 }
 
+/// The schema of a background: the name of a workload, or a table with its name and parameters.
+fn background() -> Value {
+    json!({
+        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object" }],
+        "description": "Measure alone and beside this workload: its name, or a table with its name and parameters",
+    })
+}
+
 /// Returns the schema of the former name of `sample_time`, which is still read.
 fn former(mut schema: Value) -> Value {
     schema["description"] = "Former name of sample_time".into();
@@ -157,6 +167,7 @@ fn workload(workload: &dyn Workload, definitions: &mut Definitions) -> Value {
     properties.insert("sample_time".to_owned(), definitions.reference("sample_time", time));
     properties.insert("stretch".to_owned(), definitions.reference("stretch", stretch));
     properties.insert("sustain".to_owned(), definitions.reference("sustain", sustain));
+    properties.insert(BACKGROUND.to_owned(), definitions.reference(BACKGROUND, background()));
     let (mut required, mut dependent) = (vec!["name"], Map::new());
     for one in workload.parameters() {
         properties.insert(one.name.to_owned(), definitions.reference(one.name, parameter(&one)));

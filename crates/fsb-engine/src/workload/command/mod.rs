@@ -208,6 +208,10 @@ impl Job for CommandJob {
         Ok(measurement)
     }
 
+    fn end_programs(&self, context: &Context) {
+        program::end_all(&context.set());
+    }
+
     /// Changes nothing between repetitions: `prepare` makes the necessary changes.
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {
         if context.repetition > 0 {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use self::work::TraceArguments;
 use super::help::heading;
-use super::plan_text::{is_plan, read_plan, workloads};
+use super::plan_text::{background, is_plan, read_plan, workloads};
 use crate::coordinator::{self, Turn};
 use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
@@ -65,6 +65,10 @@ pub struct Arguments {
     #[arg(long = "workload", value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
         conflicts_with_all = ["suite", "tree", "resume"])]
     workloads: Vec<String>,
+    /// Measure every case alone and beside this workload, KIND[,PARAM=VALUE…], such as write,block_size=1M
+    #[arg(long, value_name = "KIND", hide_short_help = true, help_heading = heading::WORKLOAD,
+        conflicts_with = "resume")]
+    background: Option<String>,
     /// Copy and delete a tree with the shape of DIR, or of the tree in a run.json
     #[arg(long, value_name = "DIR", hide_short_help = true, help_heading = heading::WORKLOAD,
         conflicts_with_all = ["suite", "resume"])]
@@ -287,6 +291,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         (command, trace) => command.or(trace),
     };
     let named = workloads(&arguments.workloads)?;
+    let background = arguments.background.as_deref().map(background).transpose()?;
     let says_what = suite.is_some() || under.suite.is_some() || !under.workloads.is_empty() || !named.is_empty();
     let (workloads, image) = match (&arguments.tree, command) {
         (None, None) => (named, None),
@@ -333,6 +338,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         mkfs_defaults: arguments.mkfs_defaults,
         explain: arguments.explain,
         verify,
+        background,
         identity: Identity { uid: arguments.uid, gid: arguments.gid, force_root: arguments.force_root_user },
         repetition: RepetitionFile {
             blocks: arguments.blocks,
