@@ -1,4 +1,4 @@
-//! The work of a background: a job that is repeated beside the measurement of another one until it is told to stop.
+//! The work of a background: a job that is repeated beside the measurement of another one until it is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -200,9 +200,26 @@ const SPACE: &str = "space";
 
 /// The comparisons of one metric, each with its case and its target.
 #[derive(Default)]
-struct Compared {
-    places: Vec<(usize, usize)>,
-    rankings: Vec<Ranking>,
+pub(super) struct Compared {
+    pub(super) places: Vec<(usize, usize)>,
+    pub(super) rankings: Vec<Ranking>,
+}
+
+impl Compared {
+    /// Adds a comparison of samples. Returns whether their values are measurements.
+    pub(super) fn push(
+        &mut self,
+        place: (usize, usize),
+        record: &RunRecord,
+        samples: &[Vec<BlockValue>],
+        better: Better,
+    ) -> bool {
+        let ranking = Ranking::of_run(samples, &record.analyses(), better, record.plan.theta).ok();
+        let is_added = ranking.is_some();
+        self.places.extend(ranking.is_some().then_some(place));
+        self.rankings.extend(ranking);
+        is_added
+    }
 }
 
 /// Compares costs with those of the baseline, and rates that include deferred work with rates without it. Corrects all
@@ -214,12 +231,7 @@ pub(super) fn compare(cases: &mut [Workload], record: &RunRecord) {
         for (target, cell) in case.cells.iter().enumerate().filter(|(target, _)| is_ranked(0) && is_ranked(*target)) {
             for found in &cell.secondary {
                 let Some((samples, better)) = samples(case, target, found) else { continue };
-                let Ok(ranking) = Ranking::of_run(&samples, &record.analyses(), better, record.plan.theta) else {
-                    continue;
-                };
-                let compared = compared.entry(found.metric.clone()).or_default();
-                compared.places.push((number, target));
-                compared.rankings.push(ranking);
+                compared.entry(found.metric.clone()).or_default().push((number, target), record, &samples, better);
             }
         }
     }

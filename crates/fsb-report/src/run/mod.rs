@@ -14,6 +14,7 @@ pub(crate) mod interference;
 pub(crate) mod joined_timeline;
 pub(crate) mod latency;
 mod method;
+mod neighbours;
 pub(crate) mod published;
 mod report_trial;
 pub(crate) mod risks;
@@ -57,8 +58,9 @@ pub use report_trial::{
 };
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
-    By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall, Scaling, Secondary, State, Summary, TargetSummary,
-    TrialPoint, Trust, TrustLevel, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall,
+    QuantileSlowdown, Scaling, Secondary, Slowdown, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel,
+    Workload,
 };
 pub use traced::{TracedCause, TracedExplanation};
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
@@ -76,6 +78,7 @@ impl Summary {
         let overall = cases::overall(&cases, &targets, correlation, record.plan.theta);
         let blocks = blocks(trials);
         let scaling = scaling::curves(&cases, &targets, trials, record.plan.theta);
+        let neighbours = neighbours::of_run(record, &cases, trials);
         let mut summary = Summary {
             name: record.name.clone(),
             suite: record.plan.name.clone(),
@@ -106,6 +109,7 @@ impl Summary {
             published: None,
             claims: None,
             scaling,
+            neighbours,
             explanations: Vec::new(),
             traced_explanations: Vec::new(),
             findings: None,
@@ -123,6 +127,9 @@ impl Summary {
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
         summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);
+        if let Some(line) = neighbours::strongest(&summary) {
+            summary.answer = format!("{} {line}", summary.answer);
+        }
         summary.overall_answer = headline::overall(&summary);
         let overall = summary.overall_answer.as_deref();
         summary.headline =

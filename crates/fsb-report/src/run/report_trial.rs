@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Timeline;
 use fsb_model::traced::Traced;
 use fsb_model::trial::Phase;
@@ -62,6 +63,8 @@ pub struct ShownExtras {
     pub cycles: Option<Cycles>,
     /// The time of its threads by kernel stack; only of a traced trial.
     pub traced: Option<Box<Traced>>,
+    /// The work of the background of its case.
+    pub background: Option<BackgroundWork>,
 }
 
 /// The extras of a trial that has none.
@@ -72,6 +75,7 @@ static NO_EXTRAS: ShownExtras = ShownExtras {
     latency: BTreeMap::new(),
     cycles: None,
     traced: None,
+    background: None,
 };
 
 /// The parts of trials that many of them share: the case, the target and the metrics.
@@ -225,6 +229,8 @@ pub struct ObservedFields<'a> {
     cycle_spans_ns: Cow<'a, [[u64; 2]]>,
     #[serde(default)]
     traced: Option<Cow<'a, Traced>>,
+    #[serde(default)]
+    background: Option<BackgroundWork>,
 }
 
 /// The fields of a [`Metric`].
@@ -288,6 +294,7 @@ impl<'a> From<&'a Trial> for TrialFields<'a> {
                 seconds_per_iteration: Cow::Borrowed(&trial.observed.seconds_per_iteration),
                 cycle_spans_ns: Cow::Borrowed(&trial.observed.cycle_spans_ns),
                 traced: trial.observed.traced.as_deref().map(Cow::Borrowed),
+                background: trial.observed.background,
             },
         }
     }
@@ -310,11 +317,13 @@ impl ShownTrials {
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
+        let background = trial.observed.background;
         let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
         let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
         let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns);
         let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
-        let extras = ShownExtras { error, interference, timelines, latency: latency.collect(), cycles, traced };
+        let latency = latency.collect();
+        let extras = ShownExtras { error, interference, timelines, latency, cycles, traced, background };
         self.list.push(ReportTrial {
             what,
             phase: trial.phase,

@@ -15,7 +15,7 @@ use super::latency::{self, quantile_name};
 use super::published::{Published, PublishedLayout, PublishedRow};
 use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
 use super::traced::{TracedCause, TracedExplanation};
-use super::{roles, samples};
+use super::{neighbours, roles, samples};
 use crate::judged::Judged;
 use crate::page::{Block, ColumnItem, Opening, Section, Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
@@ -34,6 +34,7 @@ pub(crate) fn list<'a>(summary: &'a Summary, view: &'a View<'a>) -> impl Iterato
         .into_iter()
         .chain(published(summary))
         .chain(claims(summary))
+        .chain(neighbours::section(summary))
         .chain(findings(view))
         .chain(matrix);
     first.chain(workloads).chain([environment])

@@ -102,6 +102,9 @@ pub struct Summary {
     /// Cases that are curves over threads, requests under way or rates.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
+    /// Cases that were measured alone and beside a background.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub neighbours: Vec<BesideBackground>,
     /// The causes of significant differences from the baseline.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
@@ -337,6 +340,80 @@ pub struct Secondary {
     /// The values that a comparison rests on. Empty if the metric is not compared.
     #[serde(skip)]
     pub(crate) points: Vec<BlockValue>,
+}
+
+/// A case beside a background, against the same case alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BesideBackground {
+    /// The case alone, a place in `rows`.
+    pub alone: usize,
+    /// The case beside the background, a place in `rows`.
+    pub beside: usize,
+    /// The label of the background.
+    pub background: String,
+    /// Whether operations start at a rate whether or not earlier ones have ended. Otherwise an operation that stalls
+    /// keeps later ones from starting, and percentiles miss their waits.
+    pub open_loop: bool,
+    /// One entry per target; absent if one of the two cases has no value on it.
+    pub targets: Vec<Option<Slowdown>>,
+}
+
+/// The effect of a background on one target.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Slowdown {
+    /// The time of an operation beside the background over that alone, by block.
+    pub time: Comparison,
+    /// The value alone, in the unit of the case.
+    pub alone: f64,
+    /// The value beside the background, in the unit of the case.
+    pub beside: f64,
+    /// The median latency, and the highest percentile that the operations of every block permit.
+    pub quantiles: Vec<QuantileSlowdown>,
+    /// The longest operation of all blocks; absent if latencies are not known. It is a maximum, so it has no interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longest: Option<AloneAndBeside>,
+    /// The work of the background itself; absent if no trial records it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundRate>,
+    /// The slowdown `time` over that of the baseline target, by block; absent for the baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Comparison>,
+}
+
+/// A percentile of the latency beside a background, against that alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QuantileSlowdown {
+    /// The share of operations that took at most this time.
+    pub q: f64,
+    /// Geometric means over the blocks.
+    pub seconds: AloneAndBeside,
+    /// Beside the background over alone, by block.
+    pub ratio: Comparison,
+}
+
+/// Seconds of a case alone and beside its background.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AloneAndBeside {
+    /// Alone.
+    pub alone: f64,
+    /// Beside the background.
+    pub beside: f64,
+}
+
+/// The rates of a background while a case was measured beside it, all blocks together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BackgroundRate {
+    /// Operations per second.
+    pub operations: f64,
+    /// Bytes per second; 0 for a command.
+    pub bytes: f64,
+    /// CPU seconds per second.
+    pub cpu: f64,
 }
 
 /// All workloads together.

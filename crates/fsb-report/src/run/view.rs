@@ -8,7 +8,7 @@ use fsb_stats::Verdict;
 use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
 use super::traced::TracedExplanation;
-use super::{costs, headline, samples, scaling};
+use super::{costs, headline, neighbours, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
@@ -159,7 +159,8 @@ fn notes(summary: &Summary) -> Vec<String> {
     let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
-    let mut notes = headline::resolution_lines(summary);
+    let mut notes = neighbours::lines(summary);
+    notes.extend(headline::resolution_lines(summary));
     notes.extend(samples::total_time_line(summary));
     notes.extend(costs::deferred_line(summary));
     notes.extend(samples::sustained_lines(summary));

@@ -5,6 +5,7 @@ extern crate fsb_testkit;
 
 mod asked_root;
 mod attacks;
+mod background;
 mod bad_input;
 mod browser;
 mod cache_warm_up;

@@ -125,6 +125,54 @@ fn the_first_screen_decides_what_can_be_decided() {
     insta::assert_snapshot!("deciding_screen", screen);
 }
 
+/// A case with a background, whose simulated times are three times as long.
+const BESIDE: &str = r#"
+[repetition]
+blocks = 6
+[[workload]]
+name = "write"
+file_size = "1M"
+block_size = "4K"
+overwrite = true
+durability = "each"
+sample_time = "1s"
+background = { name = "create", label = "a storm of new files", files = 100 }
+"#;
+
+#[test]
+fn beside_a_background_a_run_is_exact_too() {
+    let scratch = scratch();
+    fs::write(scratch.path().join("beside.toml"), BESIDE).unwrap();
+    let arguments = ["run", "beside.toml", "null", "slow=null,slowdown=10%", "--seed", "42", "-q", "--out"];
+    let runs = ["one", "two"].map(|out| fsb(scratch.path(), &[&arguments[..], &[out]].concat()));
+    runs.iter().for_each(|output| expect_code(output, 0));
+    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
+    assert_eq!(table("one"), table("two"));
+    insta::assert_snapshot!("beside_a_background", redacted(&stdout(&runs[0])));
+    let report = fsb(scratch.path(), &["report", "one", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    insta::assert_snapshot!("slowdowns", serde_json::to_string_pretty(&report["neighbours"]).expect("JSON"));
+    // Alone and beside are next to each other in every block, on one target after the other.
+    let trials = trials(&scratch.path().join("one"));
+    for pair in trials.chunks(2) {
+        assert_eq!((&pair[0]["block"], &pair[0]["target"]), (&pair[1]["block"], &pair[1]["target"]));
+        assert_ne!(pair[0]["workload"], pair[1]["workload"]);
+    }
+}
+
+#[test]
+fn a_background_that_makes_no_sense_is_refused() {
+    let scratch = scratch();
+    let run = |background: &str, code: &str| {
+        let arguments = ["run", "null", "--suite", "quick", "--background", background, "--out", "run"];
+        fails(scratch.path(), &arguments, 2, code);
+        assert!(!scratch.path().join("run").exists());
+    };
+    run("wriet", "plan/invalid");
+    run("fsck", "plan/invalid");
+    run("write,size", "arguments/invalid-value");
+}
+
 #[test]
 fn another_seed_is_another_run() {
     let scratch = scratch();

@@ -1,0 +1,157 @@
+//! Cases beside a background, on real file systems.
+
+use std::fs;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::command::measured;
+use crate::common::*;
+use crate::kills::{family, shared};
+
+/// Returns the trials of a case, alone or beside its background.
+fn of<'t>(trials: &'t [Value], is_beside: bool) -> Vec<&'t Value> {
+    let has_it =
+        |trial: &&Value| trial["workload"].as_str().is_some_and(|label| label.contains(", beside ")) == is_beside;
+    trials.iter().filter(has_it).collect()
+}
+
+/// Returns the report of a run as JSON.
+fn report(directory: &std::path::Path) -> Value {
+    let output = fsb(directory, &["report", "run", "--format", "json"]);
+    expect_code(&output, 0);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Two busy processes share one processor, so each takes twice as long as alone.
+#[test]
+fn a_busy_processor_is_found_as_a_slowdown_by_two() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let plan = "\
+        [[workload]]\nname = 'write'\nfile_size = '4M'\nblock_size = '4K'\noverwrite = true\nsample_time = '1s'\n\
+        background = { command = 'while :; do :; done', durability = 'none', label = 'a busy processor' }\n\
+        [repetition]\nblocks = 5\n[controls]\nguest-memory = 'off'\ncpus = '0'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"]);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    for trial in of(&trials, true) {
+        let work = &trial["observed"]["background"];
+        // An endless command has no run that ended.
+        assert_eq!(work["operations"], 0, "{trial:#}");
+        assert!(work["cpu_seconds"].as_f64() > Some(0.1) && work["seconds"].as_f64() > Some(1.0), "{trial:#}");
+        assert!(trial["observed"]["device_write_bytes"].is_null(), "the device serves both: {trial:#}");
+    }
+    assert!(of(&trials, false).iter().all(|trial| trial["observed"]["background"].is_null()));
+    let report = report(scratch.path());
+    let time = &report["neighbours"][0]["targets"][0]["time"];
+    let ratio = time["ratio"].as_f64().unwrap();
+    eprintln!("the work takes {ratio} times as long: {time}");
+    assert!((1.4..3.0).contains(&ratio), "{report:#}");
+    assert!(stdout(&output).contains("Beside a busy processor, overwrite 4K takes "), "{}", stdout(&output));
+}
+
+/// The neighbour of a durable log writes and syncs on the same target, and its own rate is in the record.
+#[test]
+fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.xfs");
+    let (before, scratch) = (traces(), scratch());
+    let arguments = [
+        "run",
+        "ext4",
+        "xfs",
+        "--workload",
+        "append,file_size=8M,block_size=4K,durability=each",
+        "--background",
+        "write,file_size=32M,block_size=1M,durability=end",
+        "--size",
+        "700M",
+        "--blocks",
+        "2",
+        "--control",
+        "guest-memory=off",
+        "--out",
+        "run",
+    ];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let (alone, beside) = (of(&trials, false), of(&trials, true));
+    assert_eq!((alone.len(), beside.len()), (4, 4));
+    for trial in &beside {
+        let work = &trial["observed"]["background"];
+        assert!(work["operations"].as_u64() > Some(0) && work["bytes"].as_u64() > Some(1 << 20), "{trial:#}");
+        assert_eq!(trial["params"]["background"]["name"], "write");
+    }
+    // Both do the same work, next to each other on the same target.
+    let operations = |trial: &Value| trial["workers"][0]["operations"].as_u64().unwrap();
+    let amounts = &record(&scratch.path().join("run"))["amounts"];
+    let amounts: Vec<&Value> = amounts.as_object().unwrap().values().collect();
+    assert_eq!(amounts[0], amounts[1], "{amounts:?}");
+    for trial in &alone {
+        let block_and_target = |other: &&&Value| other["block"] == trial["block"] && other["target"] == trial["target"];
+        let other = beside.iter().find(block_and_target).unwrap();
+        assert_eq!(operations(trial), operations(other));
+    }
+    let report = report(scratch.path());
+    let targets = report["neighbours"][0]["targets"].as_array().unwrap();
+    assert!(targets.len() == 2 && targets.iter().all(|target| target["background"]["bytes"].as_f64() > Some(0.0)));
+}
+
+#[test]
+fn a_background_that_fails_fails_its_case_with_the_cause() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let plan = "\
+        [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\noverwrite = true\nsample_time = '1s'\n\
+        background = { command = 'no-such-program-7', label = 'missing' }\n\
+        [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\noverwrite = true\nsample_time = '1s'\n\
+        background = { command = 'cat /dev/zero > big', label = 'full' }\n\
+        [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"]);
+    expect_code(&output, 4);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    assert!(of(&trials, false).iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+    for (label, cause) in [("missing", "no-such-program-7"), ("full", "the target is full")] {
+        let failed = trials.iter().find(|trial| trial["workload"].as_str().unwrap().ends_with(label)).unwrap();
+        assert_eq!((&failed["outcome"], &failed["error_code"]), (&"failed".into(), &"trial/background-failed".into()));
+        let error = failed["error"].as_str().unwrap();
+        assert!(error.starts_with("its background failed: ") && error.contains(cause), "{error}");
+    }
+}
+
+/// The coordinator is killed while the background's program runs.
+#[test]
+fn a_killed_run_leaves_nothing_of_its_background() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, shared_before, scratch) = (traces(), shared(), scratch());
+    fs::create_dir(scratch.path().join("data")).unwrap();
+    let plan = "\
+        [[workload]]\nname = 'write'\nfile_size = '1M'\nblock_size = '4K'\noverwrite = true\nsample_time = '60s'\n\
+        background = { command = 'echo here > file; exec sleep 3673', durability = 'none' }\n\
+        [repetition]\nblocks = 5\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    for target in ["ext4", "./data"] {
+        let mut run = command(scratch.path(), &["run", "plan.toml", target, "--size", "64M", "--out", "run", "-q"]);
+        let mut run = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let sleeps = |pid: u32| family(pid).iter().any(|(_, words)| words.get(1).is_some_and(|word| word == "3673"));
+        wait_until("the background runs", std::time::Duration::from_secs(60), || sleeps(run.id()));
+        kill_process(Pid::from_child(&run), Signal::KILL).unwrap();
+        run.wait().unwrap();
+        expect_no_traces(&before);
+        let left = || fs::read_dir(scratch.path().join("data")).unwrap().count();
+        wait_until("the directory is empty", std::time::Duration::from_secs(20), || left() == 0);
+        wait_until("cgroups are as before", std::time::Duration::from_secs(20), || shared() == shared_before);
+        fs::remove_dir_all(scratch.path().join("run")).unwrap();
+    }
+}
