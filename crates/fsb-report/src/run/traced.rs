@@ -35,7 +35,7 @@ pub struct TracedExplanation {
     pub seconds: f64,
     /// The classes of time: the largest difference first, and the unexplained time last. Empty if nothing was traced.
     pub causes: Vec<TracedCause>,
-    /// How much longer an operation of the candidate takes while it is traced: 0.04 for 4 %.
+    /// The relative change of the candidate's time per operation while it is traced: 0.04 for 4 % longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_slowdown: Option<f64>,
     /// The same of the baseline.
