@@ -197,8 +197,7 @@ impl TracedExplanation {
     /// `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4: device flush -61 [-70 -52], journal
     /// commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; tracing changes the time of an operation
     /// by +4 % on ext4 and +3 % on xfs).`
-    /// Names the largest two causes whose interval does not contain 0, or else the largest one, and always the unexplained
-    /// time.
+    /// Names the largest two causes, and always the unexplained time. A cause is not significant if its interval contains 0.
     pub fn line(&self) -> String {
         let TracedExplanation { workload, candidate, baseline, blocks, .. } = self;
         if self.causes.is_empty() {
@@ -219,14 +218,10 @@ impl TracedExplanation {
                 cause.interval.map(|found| format!(" [{} {}]", number(found.lo), number(found.hi))).unwrap_or_default();
             format!("{} {}{interval}", cause.class.name(), number(cause.seconds))
         };
-        let is_sure = |cause: &&TracedCause| cause.interval.is_some_and(|interval| !interval.contains(0.0));
         let (rest, causes): (Vec<_>, Vec<_>) =
             self.causes.iter().partition(|cause| cause.class == TimeClass::Unexplained);
-        let mut named: Vec<String> = causes.iter().copied().filter(is_sure).take(MOST_CAUSES).map(describe).collect();
-        if let Some(largest) = causes.first().filter(|_| named.is_empty()) {
-            named.push(format!("no class differs significantly, the largest is {}", describe(largest)));
-        }
-        named.extend(rest.iter().copied().map(describe));
+        let named = causes.iter().take(MOST_CAUSES).chain(&rest).map(|cause| describe(cause));
+        let named: Vec<String> = named.collect();
         let changes = [(baseline, self.baseline_slowdown), (candidate, self.candidate_slowdown)];
         let change = |(name, slowdown): (&String, Option<f64>)| Some(format!("{:+.0} % on {name}", slowdown? * 100.0));
         let changes: Vec<String> = changes.into_iter().filter_map(change).collect();
@@ -311,7 +306,7 @@ mod tests {
         assert_eq!(differences, expected);
         let line = found[0].line();
         assert!(
-            line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], unexplained "),
+            line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], journal commit +0.0 [+0.0 +0.0], unexplained "),
             "{line}"
         );
         assert!(line.contains("the time of an operation by +25 % on ext4 and +25 % on xfs"), "{line}");
