@@ -174,7 +174,7 @@ fn the_operations_of_iozone_in_runs_of_ours_have_the_same_pool() {
     assert_eq!(verdicts[0], verdicts[1]);
     let single = CompareRequest { pooled: false, ..REQUEST };
     assert!(compare(&ours, &single).unwrap().operations.iter().all(|operation| operation.operation != ALL));
-    // Another operation is no part of the pool, and one operation alone is none.
+    // Other operations are not pooled, and one operation alone makes no pool.
     let mut other = ours.clone();
     other.iter_mut().flat_map(|set| &mut set.runs).for_each(|run| {
         run.series.truncate(2);

@@ -7,7 +7,7 @@ use fsb_model::host::ProcessorCache;
 use fsb_model::units::Bytes;
 use fsb_sys::{Roots, read_trimmed};
 
-/// Returns the words of DMI fields that are filled in. Firmware fills fields that nobody has set with phrases.
+/// Returns the words of DMI fields that are filled in. Firmware has phrases for fields without a value.
 fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
     const PHRASES: [&str; 6] = ["to be filled", "default string", "not specified", "system version", "none", "x.x"];
     let text = |field: &&str| roots.sys_text(&format!("class/dmi/id/{field}"));

@@ -21,7 +21,7 @@ const MOST: u64 = 1 << 32;
 /// The calls and pauses between operations, resolved.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Between {
-    /// The call that precedes the operation after so many writes.
+    /// The call that precedes the next operation, and the number of writes before it.
     syncs: Option<(Flush, u64)>,
     /// Nanoseconds of a think time, and the operations before it.
     think_time: Option<(u64, u64)>,
