@@ -30,8 +30,8 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
-    /// Returns whether the file is no database.
-    pub(crate) fn is_no_database(&self) -> bool {
+    /// Returns whether the file is something else than a database.
+    pub(crate) fn is_foreign_file(&self) -> bool {
         matches!(self, DatabaseError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase))
     }

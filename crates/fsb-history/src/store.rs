@@ -226,7 +226,7 @@ impl Store {
     fn failed(&self, what: &'static str) -> impl Fn(DatabaseError) -> HistoryError + use<> {
         let store = self.location.clone();
         move |source| match source {
-            source if source.is_no_database() => HistoryError::Foreign(store.clone()),
+            source if source.is_foreign_file() => HistoryError::Foreign(store.clone()),
             DatabaseError::Column(_) | DatabaseError::Json(_) => {
                 HistoryError::Damaged { store: store.clone(), message: source.to_string() }
             }

@@ -235,7 +235,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
         latency: latency::merged(&good),
         timeline: JoinedTimeline::join(&valued),
         warm_up: WarmUps::from_trials(valued.iter().map(|(trial, _)| *trial)),
-        cycles: good.iter().find_map(|trial| trial.extras().cycles.clone()),
+        cycles: good.iter().find_map(|trial| trial.extras().cycles.as_deref().cloned()),
     }
 }
 

@@ -175,7 +175,7 @@ fn longest(alone: Option<&Vec<&ReportTrial>>, beside: Option<&Vec<&ReportTrial>>
 
 fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
     let mut sum = fsb_model::observed::BackgroundWork::default();
-    trials.iter().filter_map(|trial| trial.extras().background).for_each(|work| sum.add(&work));
+    trials.iter().filter_map(|trial| trial.extras().background.as_deref()).for_each(|work| sum.add(work));
     (sum.seconds > 0.0).then(|| BackgroundRate {
         operations: sum.operations as f64 / sum.seconds,
         bytes: sum.bytes as f64 / sum.seconds,

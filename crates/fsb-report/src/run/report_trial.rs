@@ -60,11 +60,11 @@ pub struct ShownExtras {
     /// Histograms by operation: its own, or the merged ones of all trials of its cell.
     pub latency: BTreeMap<String, String>,
     /// The cycles of a micro-benchmark.
-    pub cycles: Option<Cycles>,
+    pub cycles: Option<Box<Cycles>>,
     /// The time of its threads by kernel stack; only of a traced trial.
     pub traced: Option<Box<Traced>>,
     /// The work of the background of its case.
-    pub background: Option<BackgroundWork>,
+    pub background: Option<Box<BackgroundWork>>,
 }
 
 /// The extras of a trial that has none.
@@ -317,10 +317,10 @@ impl ShownTrials {
         let error = trial.error.as_deref().map(|text| self.text(text));
         let latency = trial.latency.into_iter().map(|(name, found)| (name.0.into_owned(), found.0.into_owned()));
         let timelines = trial.timelines.into_owned();
-        let background = trial.observed.background;
+        let background = trial.observed.background.map(Box::new);
         let iterations = trial.params.get("iterations").and_then(serde_json::Value::as_u64).unwrap_or(1);
         let ObservedFields { seconds_per_iteration, cycle_spans_ns, .. } = &trial.observed;
-        let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns);
+        let cycles = Cycles::new(iterations, seconds_per_iteration, cycle_spans_ns).map(Box::new);
         let traced = trial.observed.traced.map(|traced| Box::new(traced.into_owned()));
         let latency = latency.collect();
         let extras = ShownExtras { error, interference, timelines, latency, cycles, traced, background };

@@ -142,7 +142,7 @@ impl FileSystem for Btrfs {
             Maintenance::Shrink => {
                 let stat = rustix::fs::statvfs(&*point).ok()?;
                 // The kernel rounds sizes to sectors.
-                let less = format!("-{}", stat.f_blocks * stat.f_frsize / 4 >> 20 << 20);
+                let less = format!("-{}", ((stat.f_blocks * stat.f_frsize / 4) >> 20) << 20);
                 let resize = |size: &str| words(&["btrfs", "filesystem", "resize", size, &point]);
                 (Vec::new(), resize(&less), vec![resize("max")])
             }

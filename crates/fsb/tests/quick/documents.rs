@@ -112,8 +112,16 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 6] =
-    ["--verify", "--print-plan", "--quiet", "--force-root-user", "--allow-concurrent", "--sudo"];
+const SWITCHES: [&str; 8] = [
+    "--verify",
+    "--print-plan",
+    "--quiet",
+    "--force-root-user",
+    "--allow-concurrent",
+    "--keep-affected",
+    "--explain",
+    "--sudo",
+];
 
 /// Returns the options of `fsb run` with their values, the targets, and the command after them with its dashes.
 fn parts_of(words: &[String]) -> (Vec<[&str; 2]>, Vec<&str>, Vec<&str>) {

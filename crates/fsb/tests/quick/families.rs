@@ -111,7 +111,12 @@ fn a_workload_tells_its_parameters_and_a_name_finds_its_family() {
     for line in shown(&["list", "workloads"]).lines() {
         let Some(name) = line.split_whitespace().next().filter(|_| !line.starts_with(' ')) else { continue };
         let text = shown(&["list", "workloads", name]);
-        assert!(text.contains("\nResults:\n  label ") && text.contains(&format!("name = \"{name}\"")), "{text}");
+        assert!(
+            text.contains("\nResults:\n")
+                && text.contains("\n  label ")
+                && text.contains(&format!("name = \"{name}\"")),
+            "{text}"
+        );
     }
     let read = shown(&["list", "read"]);
     assert!(read.starts_with("read (workloads): ") && read.contains("\nCalls:\n  access "), "{read}");

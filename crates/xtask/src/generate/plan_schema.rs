@@ -68,8 +68,7 @@ fn keys() -> Value {
                 "required": ["target"],
                 "properties": {
                     "target": { "type": "string" },
-                    BACKGROUND: background(),
-        "controls": described(&controls(), "Controls in which this target differs from the run"),
+                    "controls": described(&controls(), "Controls in which this target differs from the run"),
                     "kernel": { "type": "string", "description": "Release of its kernel; one of the plan's kernels" },
                     "optional": { "type": "boolean", "description": "Leave the target out if this machine cannot make it" },
                 },
@@ -99,6 +98,7 @@ fn keys() -> Value {
                 "stretch": former(quantity.clone()),
             },
         },
+        BACKGROUND: background(),
         "controls": described(&controls(), "Host conditions to set"),
         "in": { "enum": ["host", "vm"], "description": "Run on this machine or in a virtual machine" },
         "kernel": { "type": "array", "items": { "type": "string" }, "description": "Kernels of the virtual machine" },
