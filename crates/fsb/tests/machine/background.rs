@@ -11,7 +11,7 @@ use crate::common::*;
 use crate::kills::{family, shared};
 
 /// Returns the trials of a case, alone or beside its background.
-fn of<'t>(trials: &'t [Value], is_beside: bool) -> Vec<&'t Value> {
+fn of(trials: &[Value], is_beside: bool) -> Vec<&Value> {
     let has_it =
         |trial: &&Value| trial["workload"].as_str().is_some_and(|label| label.contains(", beside ")) == is_beside;
     trials.iter().filter(has_it).collect()

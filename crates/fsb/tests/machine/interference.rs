@@ -6,7 +6,7 @@ use std::fs;
 use serde_json::Value;
 
 use crate::common::interference::*;
-use crate::common::{expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
+use crate::common::{command, expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
 
 /// tmpfs accepts O_DIRECT and buffers nevertheless, so the validity check fails at every attempt.
 #[test]
