@@ -22,19 +22,20 @@ fn request(method: Method) -> MeasureRequest {
         method,
         seed: 1,
         attempt: 1,
+        trace: false,
         deadline: Duration::from_secs(1),
         limit: None,
     }
 }
 
-fn whole() -> Method {
-    Method::Whole { amount: Amount::new(1, 1), until_seconds: None, sustain: None }
+fn sequential() -> Method {
+    Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None }
 }
 
 fn rounds() -> Method {
     Method::Rounds {
         own_files: true,
-        revisit: false,
+        reuse_files: false,
         operations: 1,
         units: 1,
         orders: vec![vec![0], vec![0]],
@@ -57,7 +58,7 @@ fuzz_target!(|bytes: &[u8]| {
     let setup: Setup = serde_json::from_str(SETUP).expect("a setup");
     let _ = agent.open(&setup, &mut |_| {});
     let _ = agent.provision((0, 0), &target, &mut |_| {});
-    let _ = agent.measure(request(whole()), &mut |_| {});
+    let _ = agent.measure(request(sequential()), &mut |_| {});
     let _ = agent.measure(request(rounds()), &mut |_| {});
     let _ = agent.release(0);
     let _ = agent.close();

@@ -2,7 +2,7 @@
 //! and short files, because a page alone is megabytes of a script that never changes.
 #![no_main]
 
-use fsb_stats::compare::{Request, compare};
+use fsb_stats::compare::{CompareRequest, compare};
 use fsb_compat::TOOLS;
 use fsb_model::set::Set;
 use fsb_report::{FORMATS, Report};
@@ -24,7 +24,7 @@ fuzz_target!(|bytes: &[u8]| {
         Some(Set { name: name.to_owned(), pairing: None, analyses: Default::default(), runs })
     };
     let (Some(one), Some(other)) = (set("one", one), set("other", other)) else { return };
-    let Ok(document) = compare(&[one, other], &Request::new(0, 0.03)) else { return };
+    let Ok(document) = compare(&[one, other], &CompareRequest::new(0, 0.03)) else { return };
     // Of many inputs each form has some; the page, which is slow, few.
     let choice = bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) as usize;
     let formats: Vec<_> = FORMATS.iter().filter(|format| format.name != "html" || choice >= 248).collect();
