@@ -38,6 +38,7 @@ pub fn change_text(series: &SeriesHistory, change: &Change) -> String {
 fn chance_text(p_value: f64) -> String {
     match p_value {
         p if p < 1e-6 => "by chance in less than one series of a million".to_owned(),
+        p if p > 0.5 => "by chance in most series".to_owned(),
         p => format!("by chance in one series of {:.0}", 1.0 / p),
     }
 }

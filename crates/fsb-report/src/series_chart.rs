@@ -37,7 +37,7 @@ pub struct SeriesChart {
 /// A run.
 #[derive(Debug, Clone)]
 pub struct ChartPoint {
-    /// The date, for the axis.
+    /// The date or the time, for the axis.
     pub date: String,
     /// The value.
     pub value: f64,

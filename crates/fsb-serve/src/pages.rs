@@ -1,5 +1,7 @@
 //! The pages: text and tables that work without a script. The address holds their whole state.
 
+use std::collections::BTreeSet;
+
 use askama::Template;
 use fsb_history::series::{Change, Difference, HistoryPoint, LevelSpan};
 use fsb_history::text::{change_text, compared_text, differences_text, minute, short, variation_text};
@@ -218,8 +220,11 @@ pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Res
 
 fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
     let key = &series.key;
+    // The time of day tells runs of one day apart.
+    let days: BTreeSet<&str> = series.points.iter().filter_map(|point| point.at.get(..10)).collect();
+    let shown = if days.len() > 1 { 0..10 } else { 11..16 };
     let point = |point: &HistoryPoint| ChartPoint {
-        date: point.at.get(..10).unwrap_or(&point.at).to_owned(),
+        date: point.at.get(shown.clone()).unwrap_or(&point.at).to_owned(),
         value: point.value,
         environment: point.environment,
         href: links.run(&point.run),
