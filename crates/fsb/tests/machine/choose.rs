@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::common::*;
 
 /// A command that sleeps longer on a file system without `lazytime`: the test knows the true order, the race does not.
-const SLEEPER: &str = "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.03";
+/// The difference is larger than what a busy machine adds.
+const SLEEPER: &str = "grep -q ' lazytime\\|,lazytime' /proc/mounts && exec sleep 0.02; exec sleep 0.08";
 
 fn choice(run: &std::path::Path) -> Value {
     let output = fsb(run, &["report", ".", "--format", "json"]);
@@ -35,7 +36,7 @@ fn the_fastest_of_many_is_found_and_told_how_to_make() {
     assert!(choice["answer"].as_array().unwrap().len() <= 3, "{text}");
     let candidates = choice["candidates"].as_array().unwrap();
     let winner = &candidates[0]["ratio"];
-    assert!((winner.as_f64().unwrap() - 1.45).abs() < 0.2, "{winner}");
+    assert!((1.8..4.2).contains(&winner.as_f64().unwrap()), "{winner}");
     // The race drops losers: except for the last race round, they are in no more race rounds than candidates that may
     // still win. Only the baseline is in all of them.
     let race_rounds = |one: &Value| one["heats"].as_u64().unwrap();
