@@ -179,6 +179,9 @@ fn measures(words: &[String]) {
         "--on",
         "--sudo",
         "--dir",
+        // These measure in real time, also on the null file system.
+        "--explain",
+        "--background",
     ];
     let kept = options.into_iter().filter(|[name, _]| !replaced.contains(name)).flatten();
     let options: Vec<&str> = kept.filter(|word| !word.is_empty()).collect();
