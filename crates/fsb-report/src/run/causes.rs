@@ -168,20 +168,26 @@ fn explanation([workload, candidate, baseline]: [&str; 3], blocks: &[[f64; CAUSE
     Some(Explanation { workload, candidate, baseline, seconds, causes })
 }
 
+/// Returns the unit for times of the size of `seconds`, and a function that formats times in it with their signs.
+pub(super) fn signed_times(seconds: f64) -> (&'static str, impl Fn(f64) -> String) {
+    let (scale, unit) = match seconds.abs() {
+        seconds if seconds >= 1.0 => (1.0, "s"),
+        seconds if seconds >= 1e-3 => (1e3, "ms"),
+        seconds if seconds >= 1e-6 => (1e6, "µs"),
+        _ => (1e9, "ns"),
+    };
+    let number = move |seconds: f64| {
+        let value = seconds * scale;
+        if value.abs() < 9.95 { format!("{value:+.1}") } else { format!("{value:+.0}") }
+    };
+    (unit, number)
+}
+
 impl Explanation {
     /// `append 4K, durable each: xfs needs 78 µs less per operation than ext4: flushes -61 [-70 -52], CPU -9 [-11 -7], not
     /// explained -8 [-16 -1] µs.` Leaves out causes whose interval contains 0.
     pub fn line(&self) -> String {
-        let (scale, unit) = match self.seconds.abs() {
-            seconds if seconds >= 1.0 => (1.0, "s"),
-            seconds if seconds >= 1e-3 => (1e3, "ms"),
-            seconds if seconds >= 1e-6 => (1e6, "µs"),
-            _ => (1e9, "ns"),
-        };
-        let number = |seconds: f64| {
-            let value = seconds * scale;
-            if value.abs() < 9.95 { format!("{value:+.1}") } else { format!("{value:+.0}") }
-        };
+        let (unit, number) = signed_times(self.seconds);
         let shown = |cause: &&Cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0);
         let cause = |cause: &Cause| {
             let Cause { kind, seconds, interval } = cause;

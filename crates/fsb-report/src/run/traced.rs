@@ -9,6 +9,7 @@ use fsb_model::{Better, Outcome, Phase, RunRecord};
 use fsb_stats::{Interval, LEVEL, t_interval};
 use serde::Serialize;
 
+use super::causes::signed_times;
 use super::report_trial::{ReportTrial, last_attempts};
 use crate::show::{counted, listed};
 
@@ -203,16 +204,7 @@ impl TracedExplanation {
         if self.causes.is_empty() {
             return format!("Traced: {workload}: {candidate} is not explained: {}.", self.problems.join("; "));
         }
-        let (scale, unit) = match self.seconds.abs() {
-            seconds if seconds >= 1.0 => (1.0, "s"),
-            seconds if seconds >= 1e-3 => (1e3, "ms"),
-            seconds if seconds >= 1e-6 => (1e6, "µs"),
-            _ => (1e9, "ns"),
-        };
-        let number = |seconds: f64| {
-            let value = seconds * scale;
-            if value.abs() < 9.95 { format!("{value:+.1}") } else { format!("{value:+.0}") }
-        };
+        let (unit, number) = signed_times(self.seconds);
         let describe = |cause: &TracedCause| {
             let interval =
                 cause.interval.map(|found| format!(" [{} {}]", number(found.lo), number(found.hi))).unwrap_or_default();
