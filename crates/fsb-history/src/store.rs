@@ -185,26 +185,34 @@ pub struct Store {
 impl Store {
     /// Opens the store for writing, and creates it if it does not exist.
     pub fn open_or_create(location: &Location) -> Result<Store, HistoryError> {
-        let mut store = Store { location: location.clone(), database: RefCell::new(location.connect()?) };
-        if store.version()? != Some(MIGRATIONS.len()) {
-            store.migrate()?;
-        }
-        Ok(store)
+        Store::connect(location)?.migrated()
     }
 
     /// Opens an existing store.
     pub fn open(location: &Location) -> Result<Store, HistoryError> {
-        let is_missing = match location {
-            Location::File(path) => !path.exists(),
-            Location::Server(_) => {
-                let mut database = location.connect()?;
-                database.tables().is_ok_and(|tables| tables.is_empty())
-            }
-        };
-        if is_missing {
+        if let Location::File(path) = location
+            && !path.exists()
+        {
             return Err(HistoryError::Missing(location.clone()));
         }
-        Store::open_or_create(location)
+        let mut store = Store::connect(location)?;
+        let tables = store.database.get_mut().tables().map_err(store.failed("open"))?;
+        // A server has databases that hold nothing.
+        if matches!(location, Location::Server(_)) && tables.is_empty() {
+            return Err(HistoryError::Missing(location.clone()));
+        }
+        store.migrated()
+    }
+
+    fn connect(location: &Location) -> Result<Store, HistoryError> {
+        Ok(Store { location: location.clone(), database: RefCell::new(location.connect()?) })
+    }
+
+    fn migrated(mut self) -> Result<Store, HistoryError> {
+        if self.version()? != Some(MIGRATIONS.len()) {
+            self.migrate()?;
+        }
+        Ok(self)
     }
 
     /// Returns the place of the store.
