@@ -33,6 +33,27 @@ fn theta_decides_which_difference_matters() {
 }
 
 #[test]
+fn the_length_of_samples_is_that_of_the_option_then_of_the_plan_then_of_the_environment() {
+    let scratch = scratch();
+    let plan = |line: &str| {
+        let workload = "[[workload]]\nname = 'rename'\nfiles = 100\n";
+        fs::write(scratch.path().join("plan.toml"), format!("targets = ['null']\n{line}\n{workload}")).unwrap();
+    };
+    let planned = |arguments: &[&str]| {
+        let mut command = command(scratch.path(), &[&["run", "plan.toml", "--print-plan"], arguments].concat());
+        let output = command.env("FSB_SAMPLE_TIME", "30ms").output().unwrap();
+        expect_code(&output, 0);
+        let printed: toml::Table = stdout(&output).parse().unwrap();
+        printed["repetition"]["sample_time"].as_str().map(str::to_owned)
+    };
+    plan("");
+    assert_eq!(planned(&[]).as_deref(), Some("0.03s"));
+    plan("[repetition]\nsample_time = '20ms'");
+    assert_eq!(planned(&[]).as_deref(), Some("0.02s"));
+    assert_eq!(planned(&["--sample-time", "10ms"]).as_deref(), Some("0.01s"));
+}
+
+#[test]
 fn quiet_shows_the_result_and_no_progress() {
     let scratch = scratch();
     fast_plan(scratch.path());

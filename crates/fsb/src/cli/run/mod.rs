@@ -39,6 +39,8 @@ Examples:
 
 /// The variable that has the effect of `--keep-affected`.
 const KEEP_AFFECTED: &str = "FSB_KEEP_AFFECTED";
+/// The variable that has the effect of `--sample-time` if the plan gives no length.
+const SAMPLE_TIME: &str = "FSB_SAMPLE_TIME";
 
 /// Compare file systems or directories, or run a plan
 ///
@@ -92,6 +94,10 @@ pub struct Arguments {
     /// Add blocks until all intervals are within ±P
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
     precision: Option<String>,
+    /// Length of a timed sample [default: chosen after warm-up]; also with FSB_SAMPLE_TIME in the environment, for plans
+    /// without one
+    #[arg(long, value_name = "TIME", help_heading = heading::TIME)]
+    sample_time: Option<String>,
     /// Smallest difference that matters [default: 3%]
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
     theta: Option<String>,
@@ -166,7 +172,7 @@ pub struct Arguments {
     out: Option<PathBuf>,
     /// Resume the interrupted run or set in DIR
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
-        conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "theta",
+        conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "sample_time", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
         "risky", "mkfs_defaults", "explain", "one_at_a_time", "keep_affected"])]
     resume: Option<PathBuf>,
@@ -344,7 +350,10 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
             blocks: arguments.blocks,
             budget: arguments.budget,
             precision: arguments.precision,
-            sample_time: None,
+            sample_time: arguments
+                .sample_time
+                .or_else(|| under.repetition.sample_time.clone())
+                .or_else(|| std::env::var(SAMPLE_TIME).ok()),
         },
         place: arguments.place.as_deref().map(typed),
         kernels: arguments.kernel.iter().map(|text| typed(&absolute(text))).collect(),
