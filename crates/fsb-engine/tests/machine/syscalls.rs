@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
 
 use fsb_engine::latency::count;
 use fsb_engine::{Step, Task};
@@ -13,23 +12,13 @@ use serde_json::json;
 use crate::common::{measure, perform, scratch, small, task};
 use crate::files::Small;
 
-/// The example `step`, built here if this test was built alone.
-static STEP: LazyLock<PathBuf> = LazyLock::new(|| {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "fsb-engine", "--example", "step"]);
-    build.args((!cfg!(debug_assertions)).then_some("--release"));
-    assert!(build.status().expect("cargo").success(), "the example 'step' does not build");
-    let this = std::env::current_exe().expect("this binary");
-    this.ancestors().nth(2).expect("the build directory").join("examples/step")
-});
-
 /// Runs a step under strace. Returns the lines of the calls that the filter names. The trace file is in `root`.
 pub fn strace(root: &Path, filter: &str, task: &Task) -> Vec<String> {
     let trace = root.join("trace");
     let output = Command::new("strace")
         .args(["-f", "-qq", "-e", &format!("trace={filter}"), "-o"])
         .arg(&trace)
-        .arg(&*STEP)
+        .arg(env!("CARGO_BIN_EXE_engine-step"))
         .arg(serde_json::to_string(task).expect("JSON"))
         .output()
         .expect("strace");
@@ -45,7 +34,7 @@ fn trace(root: &Path, operations: u64, workload: &serde_json::Value) -> Vec<Stri
     let measure = task(Step::Measure, root, operations, workload);
     let lines = strace(root, "%file,%desc,fsync,fdatasync,syncfs", &measure);
     perform(Step::Cleanup, root, workload).expect("cleaned up");
-    // The example prints its readiness to stderr and the report to stdout. The timed part is between the two.
+    // The program prints its readiness to stderr and the report to stdout. The timed part is between the two.
     let after = lines.iter().position(|line| line.contains("write(2, \"Ready")).expect("ready");
     let before = lines.iter().rposition(|line| line.contains("write(1, ")).expect("the report");
     lines[after + 1..before].to_vec()

@@ -763,7 +763,7 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Moves the remaining records, or those that remain in the pass.
-    fn go(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn move_records(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if let Some(rate) = self.job.options.rate {
             return self.keep_pace(state, recorder, rate);
         }
@@ -874,12 +874,12 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Performs one pass with all calls that belong to it, against the clock.
-    fn round(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn perform_pass(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let spec = &self.job.spec;
         let before = recorder.bytes();
         recorder.start();
         Self::each_loop(state, IoLoop::lock_files)?;
-        self.go(state, recorder)?;
+        self.move_records(state, recorder)?;
         Self::each_loop(state, IoLoop::unlock_files)?;
         if spec.durability == Durability::End && spec.threads == 1 {
             recorder.sync(recorder.bytes().saturating_sub(before), || Self::each_writer(state, IoLoop::flush_all))?;
@@ -914,9 +914,13 @@ impl<'s> RecordThreads<'s> {
         act(state.writer.as_mut().unwrap_or(&mut state.io))
     }
 
-    /// Performs rounds until everything is done, the time is up or a worker has failed. A failed worker still comes to
+    /// Performs passes until everything is done, the time is up or a worker has failed. A failed worker still comes to
     /// each barrier, or the others would wait for ever.
-    fn rounds(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+    fn perform_passes(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
         let shared = self.job.spec.threads > 1;
         let mut result = Ok(());
         for round in 0u64.. {
@@ -926,7 +930,7 @@ impl<'s> RecordThreads<'s> {
             }
             self.rendezvous.wait();
             if result.is_ok() {
-                result = self.round(state, recorder);
+                result = self.perform_pass(state, recorder);
             }
             if shared {
                 self.rendezvous.wait();
@@ -977,9 +981,9 @@ impl<'s> ThreadJob for RecordThreads<'s> {
 
     fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if self.job.in_rounds() {
-            return self.rounds(state, recorder);
+            return self.perform_passes(state, recorder);
         }
-        let result = self.go(state, recorder);
+        let result = self.move_records(state, recorder);
         let start = recorder.pause();
         self.rendezvous.finish(recorder.rank, (start, recorder.last()), RoundState::Done);
         result

@@ -2,8 +2,8 @@
 //! things out. The gate opens by itself.
 //!
 //! ```console
-//! $ step '{"step":"prepare","workload":{"name":"append","file_size":"64K"},"sizing":{"size":67108864,"cpus":2},
-//!          "root":"/srv/data","seed":1,"operations":16,"repetition":0,"evict":false,"clock":"monotonic"}'
+//! $ engine-step '{"step":"prepare","workload":{"name":"append","file_size":"64K"},"sizing":{"size":67108864,"cpus":2},
+//!                 "root":"/srv/data","seed":1,"operations":16,"repetition":0,"evict":false,"clock":"monotonic"}'
 //! ```
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints the report of a step")]
@@ -25,7 +25,7 @@ impl Gate for Open {
 
 fn main() -> ExitCode {
     let Some(text) = std::env::args().nth(1) else {
-        eprintln!("usage: step TASK, where TASK is JSON");
+        eprintln!("usage: engine-step TASK, where TASK is JSON");
         return ExitCode::from(2);
     };
     let task: Task = match serde_json::from_str(&text) {
