@@ -1,6 +1,6 @@
 //! Mutated traces: each is refused or replayed, within its budget, and only below the target.
 //!
-//! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every fiftieth is a whole run
+//! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every thirtieth is a whole run
 //! as well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.
 
 use std::fs;
@@ -11,9 +11,9 @@ use crate::common::replays::*;
 use crate::common::*;
 
 /// The default number of cases of the engine.
-const FEW: u64 = 200;
-/// Every fiftieth case is a whole run, too.
-const SHARE: u64 = 50;
+const FEW: u64 = 90;
+/// Every thirtieth case is a whole run, too.
+const SHARE: u64 = 30;
 
 /// Returns the bytes of a case.
 fn mutant(seed: u64, recorded: &[Content]) -> Vec<u8> {
