@@ -20,7 +20,15 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
     expect_code(&output, 0);
     let text = std::fs::read_to_string(directory.join("trace")).unwrap();
     let call = |line: &str| {
-        let (_, call) = line.split_once(' ')?;
+        let (process, call) = line.split_once(' ')?;
+        // A call during which another process made one is in two pieces.
+        let mut joined = call.to_owned();
+        if let Some(start) = call.strip_suffix("<unfinished ...>") {
+            let resumed = |line: &&str| line.starts_with(process) && line.contains(" resumed>");
+            let rest = text[text.find(line)?..].lines().skip(1).find(resumed)?.split_once(" resumed>")?.1;
+            joined = format!("{}{rest}", start.trim_end());
+        }
+        let call = joined.as_str();
         let (name, arguments) = call.trim_start().split_once('(')?;
         let (arguments, result) = arguments.split_once(") ")?;
         if name.ends_with("sync") || name == "syncfs" {
