@@ -1,8 +1,13 @@
 //! Full, failing, read-only and missing targets: one trial or target is marked, the others continue.
 
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+
 use crate::common::*;
 
-pub fn tiny(target: &[&str], out: &str, directory: &std::path::Path) -> std::process::Output {
+pub fn tiny(target: &[&str], out: &str, directory: &Path) -> Output {
     tiny_plan(directory);
     let mut arguments = vec!["run", "tiny.toml", "--size", "64M", "-q", "--out", out];
     arguments.extend(target);
@@ -10,11 +15,53 @@ pub fn tiny(target: &[&str], out: &str, directory: &std::path::Path) -> std::pro
 }
 
 /// Returns the outcomes of a target's measured trials by workload.
-pub fn outcomes(run: &std::path::Path, target: &str) -> Vec<(String, String, String)> {
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+pub fn outcomes(run: &Path, target: &str) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     trials(run)
         .iter()
         .filter(|trial| trial["phase"] == "measured" && trial["target"] == target)
         .map(|trial| (text(&trial["workload"]), text(&trial["outcome"]), text(&trial["error"])))
         .collect()
+}
+
+// Faults during servers' work on real files.
+
+pub const SHORT: &str = "[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n";
+/// Small workloads of three kinds that fit everywhere. None is durable: a device may take ten seconds to become idle.
+pub const OTHERS: &str = "[[workload]]\nname = 'postmark'\nnumber = 50\ntransactions = 100\nverify = true\n\
+                      [[workload]]\nname = 'untar-build'\nfiles = 60\ndurability = 'none'\nverify = true\n\
+                      [[workload]]\nname = 'filetree'\nset = 'portage'\nscale = 0.005\ndurability = 'none'\nverify = true\n";
+
+/// Returns the trials of block 1 by workload.
+pub fn outcomes_of_block_1(out: &Path) -> Vec<(String, String, String)> {
+    let text = |trial: &Value, key: &str| trial[key].as_str().unwrap_or_default().to_owned();
+    let trials = counting(out).into_iter().filter(|trial| trial["block"] == 1);
+    trials.map(|trial| (text(&trial, "workload"), text(&trial, "outcome"), text(&trial, "error"))).collect()
+}
+
+/// Expects that the workload with this label prefix failed for that reason, and that all others have values.
+pub fn expect_one_failure(out: &Path, label: &str, said: &str) {
+    let outcomes = outcomes_of_block_1(out);
+    assert_eq!(outcomes.len(), 4, "{outcomes:?}");
+    for (workload, outcome, error) in &outcomes {
+        if workload.starts_with(label) {
+            assert!(outcome == "failed" && error.contains(said), "{workload}: {outcome}: {error}");
+        } else {
+            assert_eq!(outcome, "ok", "{workload}: {error}");
+        }
+    }
+}
+
+/// Returns the files of a personality's set below a directory.
+pub fn mails(directory: &Path, within: bool) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            found.extend(mails(&path, within || path.ends_with("bigfileset")));
+        } else if within {
+            found.push(path);
+        }
+    }
+    found
 }

@@ -90,7 +90,6 @@ impl Series {
         self.history(&arguments);
     }
 
-    /// Returns the document of one series.
     /// Returns the document of one of the series.
     pub fn show(&self, more: &[&str]) -> Value {
         let series = "read 1M, cold on a=null";

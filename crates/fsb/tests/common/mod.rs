@@ -3,35 +3,27 @@
 #![allow(dead_code, reason = "each of the two test programs uses a part")]
 
 pub mod bad_input;
-pub mod command;
 pub mod compare;
 pub mod controls;
 pub mod export;
 pub mod failures;
 pub mod filebench;
-pub mod flow;
 pub mod history;
-pub mod interference;
 pub mod iozone;
-pub mod macro_faults;
-pub mod mixtures;
-pub mod ownership;
+pub mod plans;
 pub mod postmark;
-pub mod regimes;
-pub mod replays;
-pub mod resume;
-pub mod shell;
-pub mod side_by_side;
 pub mod traces;
-pub mod vm;
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub use self::plans::*;
 
 /// The program under test.
 pub const FSB: &str = env!("CARGO_BIN_EXE_fsb");
@@ -173,6 +165,20 @@ pub fn expect_code(output: &Output, code: i32) {
     assert_eq!(output.status.code(), Some(code), "stdout:\n{}\nstderr:\n{}", stdout(output), stderr(output));
 }
 
+/// Returns everything below a directory; does not follow links.
+pub fn below(directory: &Path) -> Vec<PathBuf> {
+    let (mut found, mut left) = (Vec::new(), vec![directory.to_owned()]);
+    while let Some(path) = left.pop() {
+        for entry in fs::read_dir(&path).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                left.push(entry.path());
+            }
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
 /// Creates a directory on a real disk, for images.
 pub fn scratch() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir().expect("a temporary directory")
@@ -183,54 +189,14 @@ pub fn in_memory() -> TempDir {
     tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/dev/shm").unwrap_or_else(|_| scratch())
 }
 
-/// Writes a plan with few small workloads to `directory`.
-pub fn tiny_plan(directory: &Path) -> PathBuf {
-    let path = directory.join("tiny.toml");
-    fs::write(&path, TINY).expect("the plan is written");
-    path
+/// Runs a script in a shell.
+pub fn shell(program: &str, arguments: &[&str], script: &str) -> Output {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the shell starts");
+    child.stdin.take().expect("a pipe").write_all(script.as_bytes()).expect("the shell reads");
+    child.wait_with_output().expect("the shell ends")
 }
-
-/// One workload of each kind, each measured in milliseconds. None is warm: another test may empty the caches meanwhile.
-pub const TINY: &str = r#"
-name = "tiny"
-[controls]
-guest-memory = "off"
-[repetition]
-blocks = 1
-sample_time = "1ms"
-[[workload]]
-name = "write"
-file_size = "2M"
-block_size = "256K"
-durability = "end"
-[[workload]]
-name = "read"
-file_size = "2M"
-block_size = "256K"
-cache = "cold"
-[[workload]]
-name = "read"
-file_size = "2M"
-block_size = "256K"
-cache = "any"
-[[workload]]
-name = "create"
-files = 50
-file_size = "4K"
-durability = "end"
-[[workload]]
-name = "scan"
-files = 50
-file_size = "4K"
-cache = "cold"
-[[workload]]
-name = "rename"
-files = 50
-[[workload]]
-name = "delete"
-files = 50
-durability = "end"
-"#;
 
 /// Restricts this thread and its children to two processors: the label of a workload contains its number of threads.
 pub fn on_two_processors() {
@@ -239,14 +205,6 @@ pub fn on_two_processors() {
     let mut two = CpuSet::new();
     (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).take(2).for_each(|cpu| two.set(cpu));
     sched_setaffinity(None, &two).expect("processors that were allowed before");
-}
-
-/// Writes the suite `quick` with samples of a millisecond to `directory`: many trials, each with one repetition.
-pub fn fast_plan(directory: &Path) -> PathBuf {
-    on_two_processors();
-    let path = directory.join("fast.toml");
-    fs::write(&path, "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n").expect("the plan is written");
-    path
 }
 
 /// State of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
@@ -338,6 +296,9 @@ pub fn expect_no_traces(before: &Traces) {
     }
 }
 
+/// The time limit of a wait for a run that works.
+pub const WAIT: Duration = Duration::from_secs(60);
+
 /// Waits until `done` returns true, or panics with `what`.
 pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -365,20 +326,42 @@ pub fn kill_watcher(coordinator: u32) {
 }
 
 /// Returns the trials of a run directory as JSON.
-pub fn trials(run: &Path) -> Vec<serde_json::Value> {
+pub fn trials(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Returns the trials that count: on a busy machine some are affected by interference and retried.
-pub fn counting(run: &Path) -> Vec<serde_json::Value> {
+pub fn counting(run: &Path) -> Vec<Value> {
     trials(run).into_iter().filter(|trial| trial["superseded"] != true).collect()
 }
 
+/// Returns a metric of a trial by name.
+pub fn metric(trial: &Value, name: &str) -> f64 {
+    let metrics = trial["metrics"].as_array().unwrap_or_else(|| panic!("no metrics: {trial:#}"));
+    let found = metrics.iter().find(|metric| metric["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {trial:#}"))["value"].as_f64().unwrap()
+}
+
+/// Returns the trials of blocks that count.
+pub fn measured(run: &Path) -> Vec<Value> {
+    counting(run).into_iter().filter(|trial| trial["phase"] == "measured").collect()
+}
+
 /// Returns the record of a run directory as JSON.
-pub fn record(run: &Path) -> serde_json::Value {
+pub fn record(run: &Path) -> Value {
     let text = fs::read_to_string(run.join("run.json")).expect("run.json is there");
     serde_json::from_str(&text).expect("run.json is JSON")
+}
+
+/// Makes a run one that was killed within the line after `keep` trials.
+pub fn cut(run: &Path, keep: usize) {
+    let text = fs::read_to_string(run.join("trials.jsonl")).unwrap();
+    let lines: Vec<_> = text.lines().take(keep).collect();
+    fs::write(run.join("trials.jsonl"), lines.join("\n") + "\n{\"schema\":\"fsben").unwrap();
+    let mut record = record(run);
+    record["stop_reason"] = Value::Null;
+    fs::write(run.join("run.json"), record.to_string()).unwrap();
 }
 
 /// Returns a copy of the program that every user may execute.
@@ -394,7 +377,13 @@ pub fn public_copy() -> tempfile::NamedTempFile {
 
 /// Runs a copy of the program as the user `nobody`.
 pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output {
-    Command::new("setpriv")
+    command_of_nobody(binary, directory, arguments).output().expect("setpriv runs")
+}
+
+/// Returns a command that runs a copy of the program as the user `nobody`, whose home is `directory`.
+pub fn command_of_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new("setpriv");
+    command
         .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
         .arg(binary)
         .args(arguments)
@@ -402,9 +391,8 @@ pub fn as_nobody(binary: &Path, directory: &Path, arguments: &[&str]) -> Output 
         .env("HOME", directory)
         .env("COLUMNS", "10000")
         .env_remove("SUDO_UID")
-        .env_remove("SUDO_GID")
-        .output()
-        .expect("setpriv runs")
+        .env_remove("SUDO_GID");
+    command
 }
 
 /// A running program. A test that panics before it waits for the program kills it, because the tests share one machine.
@@ -414,8 +402,8 @@ impl Running {
     /// Starts the program and captures its output.
     pub fn start(directory: &Path, arguments: &[&str]) -> Running {
         let mut command = command(directory, arguments);
-        let command = command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped());
-        Running(Some(command.stderr(std::process::Stdio::piped()).spawn().expect("the program starts")))
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        Running(Some(command.stderr(Stdio::piped()).spawn().expect("the program starts")))
     }
 
     /// Wraps a program that was already started.

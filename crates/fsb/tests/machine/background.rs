@@ -6,7 +6,6 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::command::measured;
 use crate::common::*;
 use crate::kills::{family, shared};
 

@@ -51,3 +51,12 @@ fn a_misspelt_mount_option_is_refused_before_anything_is_made() {
     assert!(!scratch.path().join("run").exists());
     expect_no_traces(&before);
 }
+
+#[test]
+fn an_image_too_small_for_a_matrix_is_told_what_it_needs() {
+    needs!(root);
+    let scratch = scratch();
+    let arguments = ["run", "ext4", "--suite", "iozone", "--size", "400M", "--out", "run"];
+    fails(scratch.path(), &arguments, 3, "machine/no-space");
+    assert!(!scratch.path().join("run").exists());
+}

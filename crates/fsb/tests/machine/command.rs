@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::common::command::*;
 use crate::common::*;
 
 /// The command runs as the worker's user and can write only to the target and to its own temporary directory.

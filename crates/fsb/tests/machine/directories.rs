@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use crate::common::*;
-use crate::disk::Disk;
+use crate::devices::Disk;
 
 #[test]
 fn a_directory_is_measured_and_left_as_it_was() {

@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::failures::*;
+use crate::common::filebench::*;
 use crate::common::*;
 
 #[test]
@@ -209,4 +210,52 @@ fn sets_are_compared_without_a_second_thread() {
     let output = command.current_dir(scratch.path()).output().unwrap();
     expect_code(&output, 0);
     assert!(stdout(&output).contains("read"), "{}", stdout(&output));
+}
+
+// Faults during servers' work on real files: the trial names the fault, and the rest of the run continues.
+
+#[test]
+fn a_disk_that_fills_up_in_the_middle_fails_one_trial() {
+    needs!(root);
+    let directory = scratch();
+    // The workload makes more files than there are inodes, which fsb cannot predict if mkfs chooses their number.
+    let creates = "{ op = 'create', set = 'mails', fd = 1 }, { op = 'close', fd = 1 }, ".repeat(500);
+    let grows = format!(
+        "[[workload]]\nname = 'flow'\nlabel = 'grows'\nflow = '''\nname = 'grows'\n\
+         [[fileset]]\nname = 'mails'\nfiles = 1000\nsize = '1K'\npreallocated = 0.1\n\
+         [[thread]]\nname = 'writer'\nsteps = [ {creates}]\n'''\n"
+    );
+    let plan = format!(
+        "targets = ['few=ext4,mkfs=\"-T largefile\"']\nsize = '320M'\nmkfs_defaults = true\n{SHORT}sample_time = '2s'\n{grows}{OTHERS}"
+    );
+    std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
+    expect_code(&output, 4);
+    expect_one_failure(&directory.path().join("out"), "grows", "No space left on device (ENOSPC)");
+    assert!(stdout(&output).contains("ENOSPC") && stderr(&output).contains("ENOSPC"), "{}", stdout(&output));
+}
+
+// A disk that fills up below `fsb filebench`.
+
+/// Another process takes the space after fsb has checked it.
+#[test]
+fn a_disk_that_fills_up_ends_the_run_and_is_emptied() {
+    needs!(root);
+    let directory = scratch();
+    let point = directory.path().to_str().unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=48m", "none", point];
+    assert!(Command::new("mount").args(mount).status().unwrap().success());
+    let run = || {
+        let running = start(directory.path(), &[JSON]);
+        // Take the rest of the space, so that the next file that grows finds none.
+        assert!(std::fs::write(directory.path().join("other"), vec![7; 48 << 20]).is_err());
+        running.wait()
+    };
+    let output = std::panic::catch_unwind(run);
+    let left = listing(directory.path());
+    assert!(Command::new("umount").arg(point).status().unwrap().success());
+    let output = output.unwrap();
+    expect_code(&output, 4);
+    assert_eq!(message(&output, "warning/run-failed")["fields"]["errno"], "ENOSPC");
+    assert_eq!(left, [directory.path().join("other")]);
 }

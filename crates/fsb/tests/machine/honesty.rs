@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::common::*;
-use crate::disk::Disk;
+use crate::devices::Disk;
 
 const PLAN: &str = r#"
 [controls]

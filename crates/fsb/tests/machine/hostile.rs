@@ -50,9 +50,8 @@ fn printed_without_root(options: &[&str], command: &[&str]) -> Vec<String> {
 /// Returns the output of each measured trial. All of them must have succeeded.
 fn printed(directory: &Path, output: &Output) -> Vec<String> {
     expect_code(output, 0);
-    let trials = counting(&directory.join("run"));
-    let measured: Vec<&Value> = trials.iter().filter(|trial| trial["phase"] == "measured").collect();
-    let text = |trial: &&Value| {
+    let measured = measured(&directory.join("run"));
+    let text = |trial: &Value| {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
         trial["observed"]["output"].as_str().unwrap_or_default().to_owned()
     };

@@ -5,7 +5,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::interference::*;
 use crate::common::{command, expect_code, expect_no_traces, fsb, fsb_json, messages, scratch, stdout, traces, trials};
 
 /// tmpfs accepts O_DIRECT and buffers nevertheless, so the validity check fails at every attempt.
@@ -70,7 +69,7 @@ fn a_neighbour_that_works_is_seen_from_within_the_run() {
             seen(name);
         }
         let kinds: Vec<&str> =
-            trial["interference"].as_array().unwrap().iter().map(|found| text(found, "kind")).collect();
+            trial["interference"].as_array().unwrap().iter().map(|found| found["kind"].as_str().unwrap()).collect();
         assert!(kinds.contains(&"other_processes"), "{kinds:?}");
     }
     let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::*;
-use crate::disk::Disk;
+use crate::devices::Disk;
 
 /// The default number of cases.
 const FEW: u64 = 4;
@@ -198,7 +198,7 @@ impl Bench {
             command.arg("--wipe").arg(&disk.path);
         }
         if self.kernel.is_some() {
-            command.env("XDG_CACHE_HOME", crate::common::vm::cache());
+            command.env("XDG_CACHE_HOME", crate::vm::cache());
         }
         command
     }
@@ -353,7 +353,7 @@ fn whatever_is_killed_whenever_leaves_nothing() {
     let fresh = || std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64 % 1_000_000);
     let first = number("FSB_KILLS_SEED").unwrap_or_else(fresh);
     let kernel = match asked("FSB_KILLS_VM") {
-        Some(_) => Some(needs!(crate::common::vm::kernel())),
+        Some(_) => Some(needs!(crate::vm::kernel())),
         None => None,
     };
     let only = asked("FSB_KILLS_ONLY");

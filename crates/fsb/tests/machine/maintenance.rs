@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::*;
-use crate::disk::Disk;
+use crate::devices::Disk;
 
 /// Measures `workload` once on each target, and returns the trials of the block by target.
 fn measured(targets: &[&str], workload: &str) -> BTreeMap<String, serde_json::Value> {

@@ -1,7 +1,10 @@
 //! Each file system is formatted, mounted, measured with a tiny plan, and removed afterwards.
 
+use std::fs;
+use std::path::Path;
+
 use crate::common::*;
-use crate::disk::Disk;
+use crate::devices::Disk;
 
 /// Runs the tiny plan on `target`, expects the exit code `code`, and returns the trials.
 fn tiny_run(target: &str, extra: &[&str], code: i32) -> (tempfile::TempDir, Vec<serde_json::Value>) {
@@ -114,8 +117,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
     assert_eq!(programs("back"), ["tune2fs", "tune2fs", "e2fsck"]);
     // A converted ext3 is as safe as any other, and a converted ext2 is not.
     assert!(made("there")["risks"].is_null() && made("back")["risks"][0].is_object(), "{record:#}");
-    let measured = counting(&scratch.path().join("run")).into_iter().filter(|trial| trial["phase"] == "measured");
-    for trial in measured {
+    for trial in measured(&scratch.path().join("run")) {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
     }
     let commands = stdout(&fsb(scratch.path(), &["report", "run", "--commands"]));
@@ -152,4 +154,72 @@ fn a_block_device_is_measured_only_when_it_is_empty_or_given_up() {
     let refused = expect_error(&refused, 2, "device/in-use");
     assert_eq!(refused["fields"]["uses"], 1, "{refused}");
     assert!(refused["message"].as_str().unwrap().contains("mounted"), "{refused}");
+}
+
+// The record of a target contains its geometry, which is that of a large disk, and its risks.
+
+const PLAN: &str = r#"
+[controls]
+guest-memory = "off"
+[repetition]
+blocks = 1
+[[workload]]
+name = "create"
+files = 30
+"#;
+
+/// Runs the plan on these targets. Returns the record.
+fn measure(scratch: &Path, arguments: &[&str]) -> serde_json::Value {
+    fs::write(scratch.join("plan.toml"), PLAN).unwrap();
+    let out = arguments.join("").replace(['-', ','], "");
+    expect_code(&fsb(scratch, &[&["run", "plan.toml", "--out", &out, "-q"], arguments].concat()), 0);
+    record(&scratch.join(out))
+}
+
+#[test]
+fn slices_of_300_mib_have_the_geometry_of_a_large_disk() {
+    needs!(root);
+    let scratch = scratch();
+    let found = measure(scratch.path(), &["ext2", "ext4", "xfs", "btrfs", "--size", "1300M"]);
+    for (name, target) in found["targets"].as_object().unwrap() {
+        let (made, large) = (&target["geometry"], &found["large_disk"][name]);
+        for choice in ["block_size", "node_size", "inode_size", "profiles"] {
+            assert_eq!(made[choice], large[choice], "{name}: {choice}");
+        }
+        assert_eq!(made["block_size"], 4096, "{name}");
+    }
+    let ext4 = &found["targets"]["ext4"]["geometry"];
+    assert_eq!(found["large_disk"]["ext4"]["bytes_per_inode"], 16_384);
+    assert!((16_000..17_000).contains(&ext4["bytes_per_inode"].as_u64().unwrap()), "{ext4}");
+    let journal = ext4["journal_bytes"].as_u64().unwrap();
+    assert!((32 << 20..=48 << 20).contains(&journal), "an eighth of a slice of some 320 MiB, not {journal}");
+}
+
+#[test]
+fn with_the_defaults_of_mkfs_a_small_ext4_differs_from_a_large_one() {
+    needs!(root);
+    let scratch = scratch();
+    let found = measure(scratch.path(), &["ext4", "--size", "320M", "--mkfs-defaults"]);
+    assert_eq!(found["targets"]["ext4"]["geometry"]["block_size"], 1024);
+    assert_eq!(found["large_disk"]["ext4"]["block_size"], 4096);
+}
+
+#[test]
+fn weakened_durability_is_recorded_for_each_target() {
+    needs!(root);
+    let scratch = scratch();
+    let targets = ["ext4", "ext4,barrier=0", "ext4,mkfs=\"-O ^has_journal\"", "ext4,data=writeback", "xfs"];
+    let found = measure(scratch.path(), &[&targets[..], &["--size", "1700M"]].concat());
+    let causes = |name: &str| {
+        let risks = found["targets"][name]["risks"].as_array().cloned().unwrap_or_default();
+        risks.iter().map(|risk| risk["cause"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (name, cause) in
+        [(targets[1], "barrier=0"), (targets[2], "without has_journal"), (targets[3], "data=writeback")]
+    {
+        assert_eq!(causes(name), [cause], "{name}");
+    }
+    assert!(causes("ext4").is_empty() && causes("xfs").is_empty());
+    let found = measure(scratch.path(), &["xfs", "--size", "320M", "--control", "barriers=off"]);
+    assert_eq!(found["targets"]["xfs"]["risks"][0]["cause"], "barriers=off");
 }

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::common::regimes::*;
 use crate::common::*;
 
 /// Returns the cgroups of running runs, and of killed ones.
@@ -53,7 +52,7 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
     needs!(program "mkntfs");
     for target in ["ext4", "xfs", "btrfs", "ntfs"] {
         let scratch = scratch();
-        fs::write(scratch.path().join("out.toml"), OUT).unwrap();
+        fs::write(scratch.path().join("out.toml"), OUT_OF_CACHE).unwrap();
         let running = Running::start(scratch.path(), &["run", "out.toml", target, "--out", "run", "-q"]);
         let coordinator = running.id();
         // Observed from outside: the charged memory never exceeds the limit, and page cache is charged.
@@ -78,7 +77,7 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
         assert!(cached > 16 << 20, "{target}: {cached}");
         assert_eq!(served, target == "ntfs", "a FUSE server is held like those whom it serves");
         assert_eq!(cgroup_of(coordinator), None, "the cgroup goes with the run");
-        let measured: Vec<_> = counting(&run).into_iter().filter(|trial| trial["phase"] == "measured").collect();
+        let measured = measured(&run);
         assert_eq!(measured.len(), 6);
         for trial in &measured {
             assert_eq!(trial["outcome"], "ok", "{target}: {trial:#}");
@@ -104,8 +103,8 @@ fn out_of_cache_is_held_seen_from_outside_and_proved() {
 fn in_cache_files_are_resident_before_and_after() {
     needs!(root);
     let scratch = scratch();
-    let plan =
-        WARM.replace("blocks = 5", "blocks = 1") + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
+    let plan = IN_CACHE.replace("blocks = 5", "blocks = 1")
+        + "[[workload]]\nname = 'write'\nfile_size = ['1M']\ncache = 'warm'\n";
     fs::write(scratch.path().join("warm.toml"), plan).unwrap();
     let output = fsb(scratch.path(), &["run", "warm.toml", "ext4", "--size", "64M", "--out", "run", "-q"]);
     expect_code(&output, 0);
@@ -124,7 +123,7 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     }
     let before = traces();
     let scratch = scratch();
-    fs::write(scratch.path().join("out.toml"), OUT.replace("blocks = 1", "blocks = 50")).unwrap();
+    fs::write(scratch.path().join("out.toml"), OUT_OF_CACHE.replace("blocks = 1", "blocks = 50")).unwrap();
     let running = Running::start(scratch.path(), &["run", "out.toml", "ext4", "--out", "run", "-q"]);
     let coordinator = running.id();
     wait_until("a trial in the cgroup", Duration::from_secs(60), || !trials(&scratch.path().join("run")).is_empty());
@@ -138,4 +137,103 @@ fn a_killed_run_leaves_its_cgroup_to_the_next_one() {
     expect_code(&cleaned, 0);
     assert!(changes.iter().any(|(state, _)| state == "undone"), "{changes:?}");
     assert_eq!(cgroup_of(coordinator), None);
+}
+
+// Direct I/O is verified: file systems that accept O_DIRECT but use the page cache give no numbers.
+
+/// Reads and writes that bypass the page cache, by system calls and by io_uring.
+const DIRECT: &str = r#"
+name = "past the cache"
+[controls]
+guest-memory = "off"
+[repetition]
+blocks = 1
+sample_time = "1ms"
+[[workload]]
+name = "read"
+file_size = "2M"
+block_size = "256K"
+cache = "any"
+backend = "direct"
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "256K"
+backend = "direct"
+[[workload]]
+name = "write"
+file_size = "2M"
+block_size = "4K"
+access = "random"
+cache = "any"
+backend = "uring-direct"
+depth = 8
+"#;
+
+/// Returns outcome and reason of each measured trial: reads first, then both kinds of writes.
+fn outcomes(target: &str) -> Vec<(String, String)> {
+    let before = traces();
+    let scratch = scratch();
+    fs::write(scratch.path().join("direct.toml"), DIRECT).expect("the plan is written");
+    let output = fsb(scratch.path(), &["run", "direct.toml", target, "--size", "320M", "--out", "run", "-q"]);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    for trial in &trials {
+        // What is invalid is tried three times, and what is not once.
+        let attempts = if trial["outcome"] == "invalid" { 3 } else { 1 };
+        assert_eq!(trial["attempt"], attempts, "{trial:#}");
+    }
+    let outcome_of = |trial: &serde_json::Value| {
+        let text = |key: &str| trial[key].as_str().unwrap_or_default().to_owned();
+        (text("operation"), text("outcome"), text("error_code"))
+    };
+    let mut measured: Vec<_> = trials.iter().map(outcome_of).collect();
+    measured.sort();
+    assert_eq!(measured.len(), 3, "{target}: {measured:?}: {}", stderr(&output));
+    measured.into_iter().map(|(_, outcome, code)| (outcome, code)).collect()
+}
+
+fn is_exposed((outcome, code): &(String, String)) -> bool {
+    outcome == "invalid" && code == "trial/not-direct"
+}
+
+#[test]
+fn ext4_and_xfs_go_past_the_page_cache() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.xfs");
+    for target in ["ext4", "xfs"] {
+        for (outcome, code) in outcomes(target) {
+            assert_eq!(outcome, "ok", "{target}: {code}");
+        }
+    }
+}
+
+#[test]
+fn a_full_journal_goes_through_it_and_is_exposed() {
+    needs!(root);
+    needs!(program "mkfs.ext3");
+    let found = outcomes("ext3,data=journal");
+    assert!(found.iter().all(is_exposed), "{found:?}");
+}
+
+/// Older kernels refuse the flag on tmpfs, which gives no number either.
+#[test]
+fn a_file_system_in_memory_is_exposed_or_refuses() {
+    needs!(root);
+    for found in outcomes("tmpfs") {
+        let refused = found.0 == "failed" && found.1 == "trial/not-direct";
+        assert!(is_exposed(&found) || refused, "{found:?}");
+    }
+}
+
+/// With checksums, btrfs on newer kernels writes through the page cache and empties it before the call returns.
+#[test]
+fn writes_with_checksums_are_exposed_where_the_kernel_buffers_them() {
+    needs!(root);
+    needs!(program "mkfs.btrfs");
+    let found = outcomes("btrfs");
+    assert_eq!(found[0].0, "ok", "reads are direct: {found:?}");
+    let exposed = found[1..].iter().filter(|found| is_exposed(found)).count();
+    let direct = found[1..].iter().filter(|found| found.0 == "ok").count();
+    assert!(exposed == 2 || direct == 2, "both writes or none: {found:?}");
 }

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::replays::*;
+use crate::common::traces::*;
 use crate::common::*;
 
 /// The default number of cases of the engine.

@@ -1,11 +1,19 @@
 //! Targets that are all ready at once, each on its slice of the medium, and measured in rounds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::side_by_side::*;
-use crate::common::{JSON, expect_code, expect_error, expect_no_traces, fsb, record, scratch, traces};
+use crate::common::{
+    JSON, expect_code, expect_error, expect_no_traces, fsb, measured, record, scratch, tiny_plan, traces,
+};
+
+fn run(directory: &Path, targets: &[&str], more: &[&str]) -> Output {
+    tiny_plan(directory);
+    fsb(directory, &[&["run", "tiny.toml", "--out", "run", "-q"], targets, more].concat())
+}
 
 /// Returns the slices that each target had in each block.
 fn slices(trials: &[Value]) -> BTreeMap<(String, u64), BTreeSet<u64>> {
@@ -32,7 +40,7 @@ fn slices_rotate_and_every_sample_is_kept() {
     assert_eq!(placement["parts"], 3, "{placement}");
     let slice = placement["part_bytes"].as_u64().unwrap();
     assert!(slice.is_multiple_of(1 << 20) && slice * 3 < 600 << 20, "{slice}");
-    let trials = measured(scratch.path());
+    let trials = measured(&scratch.path().join("run"));
     // One slice per target and block, and every target is once on every slice.
     let slices = slices(&trials);
     assert!(slices.values().all(|slices| slices.len() == 1), "{slices:?}");
@@ -84,7 +92,7 @@ fn targets_take_turns_where_that_is_asked_for_or_cannot_be_otherwise() {
         expect_code(&run(scratch.path(), &targets, &["--size", "128M", more]), 0);
         let placement = record(&scratch.path().join("run"))["placement"].clone();
         assert_eq!(placement["in_turn"]["reason"]["kind"], reason, "{placement}");
-        assert!(measured(scratch.path()).iter().all(|trial| trial.get("part").is_none()));
+        assert!(measured(&scratch.path().join("run")).iter().all(|trial| trial.get("part").is_none()));
     }
 }
 
@@ -119,7 +127,7 @@ fn every_sample_that_begins_cold_reads_its_files() {
         let output =
             fsb(scratch.path(), &[&["run", "cold.toml", "ext4", other, "--out", "run", "-q"], &size[..]].concat());
         expect_code(&output, 0);
-        each_sample_read_as_much(&measured(scratch.path()));
+        each_sample_read_as_much(&measured(&scratch.path().join("run")));
         std::fs::remove_dir_all(scratch.path().join("run")).unwrap();
     }
 }

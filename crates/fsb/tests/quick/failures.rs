@@ -4,8 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::failures::{outcomes, tiny};
-use crate::common::macro_faults::{self, *};
+use crate::common::failures::*;
 use crate::common::*;
 
 // Full, failing, read-only and missing targets.
@@ -99,7 +98,7 @@ fn files_that_vanish_fail_one_trial() {
     });
     expect_code(&output, 4);
     expect_one_failure(&directory.path().join("out"), "fileserver", "");
-    let failed = macro_faults::outcomes(&directory.path().join("out"));
+    let failed = outcomes_of_block_1(&directory.path().join("out"));
     let (_, _, why) = failed.iter().find(|(workload, ..)| workload.starts_with("fileserver")).unwrap();
     assert!(why.contains("(ENOENT)") || why.contains("instead of"), "{why}");
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);

@@ -4,11 +4,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::interference::*;
 use crate::common::{expect_code, fast_plan, fsb, fsb_json, message, messages, record, scratch, stdout, trials};
+
+fn run(directory: &Path, out: &str, arguments: &[&str]) -> Output {
+    fast_plan(directory);
+    let mut all = vec!["run", "fast.toml", "--seed", "42", "--one-at-a-time", "--out", out];
+    all.extend(arguments);
+    fsb_json(directory, &all)
+}
+
+fn text<'a>(trial: &'a Value, key: &str) -> &'a str {
+    trial[key].as_str().unwrap()
+}
 
 /// Returns the table of measured trials without the column of their order.
 fn table(run: &Path) -> Vec<String> {

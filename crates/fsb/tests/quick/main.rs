@@ -19,7 +19,6 @@ mod history;
 mod inputs;
 mod interference;
 mod iozone;
-mod matrix;
 mod micro;
 mod mistakes;
 mod null_run;

@@ -7,9 +7,8 @@ use std::process::{Command, Output};
 
 use rustix::process::Signal;
 
-use crate::common::ownership::*;
 use crate::common::{
-    FSB, JSON, Running, expect_code, expect_error, fails, fast_plan, fsb, scratch, trials, wait_until,
+    FSB, JSON, Running, WAIT, below, expect_code, expect_error, fails, fast_plan, fsb, scratch, trials, wait_until,
 };
 
 fn under_limits(directory: &Path, limits: &str, arguments: &[&str]) -> Output {

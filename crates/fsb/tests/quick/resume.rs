@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::common::resume::*;
 use crate::common::*;
 
 // `--resume`: fsb retries the whole unfinished block, and nothing else.

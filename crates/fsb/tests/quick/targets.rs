@@ -4,7 +4,6 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::side_by_side::*;
 use crate::common::*;
 
 // Existing directories are measured as they are: fsb changes only its own sub-directory and removes it.
@@ -26,10 +25,13 @@ fn a_budget_that_holds_nothing_is_refused() {
 #[test]
 fn a_target_that_cannot_be_made_leaves_the_others() {
     let scratch = scratch();
-    let output = run(scratch.path(), &["a=null", "b=null,fail=mount", "c=null"], &["--blocks", "2"]);
+    tiny_plan(scratch.path());
+    let targets = ["a=null", "b=null,fail=mount", "c=null"];
+    let output =
+        fsb(scratch.path(), &[&["run", "tiny.toml", "--blocks", "2", "--out", "run", "-q"][..], &targets].concat());
     let code = output.status.code();
     assert!(code == Some(4) || code == Some(0), "{code:?}: {}", stderr(&output));
-    for trial in measured(scratch.path()) {
+    for trial in measured(&scratch.path().join("run")) {
         let outcome = if trial["target"] == "b" { "failed" } else { "ok" };
         assert_eq!(trial["outcome"], outcome, "{trial}");
     }
@@ -78,8 +80,8 @@ fn one_workload_of_a_plan_may_be_measured_in_visits() {
     let record = record(&scratch.path().join("run"));
     let rounds: Vec<&String> = record["rounds"].as_object().unwrap().keys().collect();
     assert_eq!(rounds, ["write 4K, durable each"]);
-    let visits: Vec<Value> =
-        measured(scratch.path()).into_iter().filter(|trial| trial["workload"] != "write 4K, durable each").collect();
+    let mut visits = measured(&scratch.path().join("run"));
+    visits.retain(|trial| trial["workload"] != "write 4K, durable each");
     assert_eq!(visits.len(), 4);
     for visit in visits {
         let seconds = visit["workers"][0]["timed_ns"].as_f64().unwrap() * 1e-9;

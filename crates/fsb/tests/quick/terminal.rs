@@ -7,8 +7,9 @@ use std::process::{Command, Output};
 
 use fsb_report::visible::is_hidden;
 
-use crate::common::shell::*;
-use crate::common::{FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, stderr, stdout};
+use crate::common::{
+    FSB, command, expect_code, expect_refusals, fails, fast_plan, fsb, scratch, shell, stderr, stdout,
+};
 
 // No byte of a name, a path or a message affects the terminal or is invisible there.
 

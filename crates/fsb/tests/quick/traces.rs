@@ -4,7 +4,6 @@ use std::fs;
 
 use fsb_trace::{Call, CallKind, Header, Initial, State, Totals, Writer};
 
-use crate::common::replays::*;
 use crate::common::traces::*;
 use crate::common::*;
 

@@ -3,9 +3,6 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::command::*;
-use crate::common::flow::*;
-use crate::common::mixtures::*;
 use crate::common::*;
 
 // A user's command as the workload, on real file systems and in directories.
@@ -270,7 +267,7 @@ fn flows_that_make_no_sense_are_refused_before_anything_is_touched() {
 fn shares_that_make_no_sense_are_refused() {
     let scratch = scratch();
     let plans = ["{ compressible = '160%' }", "'60%'", "{ compressable = '60%' }"].map(|data| {
-        plan(scratch.path(), data);
+        mixture_plan(scratch.path(), data);
         let plan = std::fs::read_to_string(scratch.path().join("plan.toml")).unwrap();
         (format!("targets = ['null']\n{plan}"), "plan/invalid-value")
     });

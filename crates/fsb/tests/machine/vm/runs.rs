@@ -4,6 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
 use super::*;
 
 /// Creates a directory of user `nobody` with its own cache.
@@ -17,16 +19,8 @@ pub fn home_of_nobody() -> tempfile::TempDir {
     home
 }
 
-fn as_nobody(home: &Path, binary: &Path, arguments: &[&str]) -> std::process::Output {
-    Command::new("setpriv")
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-        .arg(binary)
-        .args(arguments)
-        .current_dir(home)
-        .env("HOME", home)
-        .env("XDG_CACHE_HOME", home.join("cache"))
-        .output()
-        .expect("setpriv runs")
+fn as_nobody(home: &Path, binary: &Path, arguments: &[&str]) -> Output {
+    command_of_nobody(binary, home, arguments).env("XDG_CACHE_HOME", home.join("cache")).output().expect("setpriv runs")
 }
 
 #[test]
@@ -76,7 +70,7 @@ fn an_ordinary_user_measures_file_systems_that_this_kernel_lacks_and_goes_on_aft
     let output = as_nobody(home.path(), binary.path(), &["run", "--resume", "run", JSON]);
     expect_code(&output, 0);
     assert_eq!(message(&output, "note/block-retried")["fields"]["trials"], 3);
-    assert_eq!(counting(&run).iter().filter(|trial| trial["phase"] == "measured").count(), 8);
+    assert_eq!(measured(&run).len(), 8);
     expect_no_traces(&before);
 }
 
@@ -124,9 +118,8 @@ fn guests_freeze_the_file_systems_that_support_it_and_check_all() {
     let arguments = ["run", "whole.toml", "ext4", "vfat", "--kernel", &kernel, "--out", "run", "-q"];
     let output = command(scratch.path(), &arguments).env("XDG_CACHE_HOME", cache()).output().unwrap();
     expect_code(&output, 0);
-    let trials = counting(&scratch.path().join("run"));
-    let measured: Vec<_> = trials.iter().filter(|trial| trial["phase"] == "measured").collect();
-    assert_eq!(measured.len(), 4, "{trials:#?}");
+    let measured = measured(&scratch.path().join("run"));
+    assert_eq!(measured.len(), 4, "{measured:#?}");
     for trial in measured {
         let is_frozen_vfat = trial["target"] == "vfat" && trial["operation"] == "freeze";
         assert_eq!(trial["outcome"], if is_frozen_vfat { "not_applicable" } else { "ok" }, "{trial:#}");
@@ -227,4 +220,161 @@ fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     let said = trial["observed"]["output"].as_str().unwrap();
     assert!(said.contains("usr ") && said.ends_with(&format!("{release}\n")), "{said}");
     assert!(!Path::new("/usr/mine").exists());
+}
+
+// Kernels as a dimension of a plan, and targets that some kernels cannot make.
+
+/// Returns the release and the image of a kernel other than `first`.
+fn another(first: &str) -> Result<(String, PathBuf), String> {
+    let release = fetched(&other_cache()).map_or_else(|| fetch_another(first), Ok)?;
+    Ok((release.clone(), other_cache().join("fsb/kernels").join(release).join("vmlinuz")))
+}
+
+/// Fetches Debian's backported kernel if the archive has it, else any other one.
+fn fetch_another(first: &str) -> Result<String, String> {
+    let backport = fetch("linux-image-6.12-amd64", &other_cache());
+    backport.or_else(|why| {
+        let names = Command::new("apt-cache").args(["pkgnames", "linux-image-"]).output();
+        let names = names.map(|output| stdout(&output)).map_err(|error| error.to_string())?;
+        let is_release = |name: &&str| {
+            let plain = !["cloud", "rt", "unsigned", "dbg"].iter().any(|word| name.contains(word));
+            let own = name.strip_prefix("linux-image-").is_none_or(|release| release == first);
+            plain && !own && name.ends_with("-amd64") && name.matches('.').count() == 2
+        };
+        let package = names.lines().filter(is_release).max().ok_or(why)?;
+        fetch(package, &other_cache())
+    })
+}
+
+#[test]
+fn two_kernels_take_turns_and_each_makes_what_it_can() {
+    let kernel = needs!(kernel());
+    let (other, image) = needs!(another(&kernel));
+    needs!(program "mkfs.xfs");
+    needs!(program "mkfs.jfs");
+    let before = traces();
+    let scratch = scratch();
+    // The first kernel without its module jfs.
+    let own = cache().join("fsb/kernels").join(&kernel);
+    let modules = modules_without("/jfs.ko", &own, &scratch.path().join("modules"));
+    let first = format!("{}:{}", own.join("vmlinuz").display(), modules.display());
+    let plan = PLAN.replace("96M", "304M").replace(
+        "in = 'vm'",
+        "in = 'vm'\ntargets = ['ext4', 'xfs', { target = 'jfs', optional = true }, { target = 'nilfs2', optional = true }]",
+    );
+    std::fs::write(scratch.path().join("two.toml"), plan).unwrap();
+    // With this seed the block begins on the kernel that the warm-up ended with: three boots in all.
+    let kernels = ["--kernel", &first, "--kernel", image.to_str().unwrap()];
+    let arguments = [&["run", "two.toml", "--seed", "16", "--out", "run"][..], &kernels].concat();
+    let output = without("mkfs.nilfs2", scratch.path(), &arguments);
+    expect_code(&output, 0);
+
+    let run = scratch.path().join("run");
+    let record = record(&run);
+    let mut names: Vec<_> = record["targets"].as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    let mut expected: Vec<_> = ["ext4", "xfs", "jfs", "nilfs2"]
+        .iter()
+        .flat_map(|fs| [&kernel, &other].map(|release| format!("{fs}%{release}")))
+        .collect();
+    expected.sort();
+    assert_eq!(names, expected);
+    let target = |fs: &str, release: &str| &record["targets"][format!("{fs}%{release}")];
+    for fs in ["ext4", "xfs"] {
+        let (one, two) = (target(fs, &kernel), target(fs, &other));
+        assert!(!one["features"].as_array().unwrap().is_empty(), "{one:#}");
+        // mkfs gets the options for the older of the two kernels, on both of them.
+        assert_eq!((&one["features"], &one["mkfs_command"]), (&two["features"], &two["mkfs_command"]), "{fs}");
+        assert_eq!((&one["kernel"], &two["kernel"]), (&kernel.as_str().into(), &other.as_str().into()));
+    }
+    assert_eq!(record["segments"][0]["kernel"], format!("{kernel} and {other}"));
+    assert_eq!(record["vm"]["kernels"].as_object().unwrap().len(), 2);
+    let why = |fs: &str, release: &str| target(fs, release)["unavailable"].as_str().unwrap_or_default().to_owned();
+    assert!(why("jfs", &kernel).contains("jfs"), "{}", why("jfs", &kernel));
+    assert_eq!(why("jfs", &other), "");
+    for release in [&kernel, &other] {
+        assert!(why("nilfs2", release).contains("nilfs-tools"), "{}", why("nilfs2", release));
+        let name = format!("nilfs2%{release}");
+        let is_told = |message: &Value| {
+            message["code"] == "warning/target-unavailable" && message["fields"]["target"] == name.as_str()
+        };
+        assert!(messages(&output).iter().any(is_told), "{name}: {}", stderr(&output));
+    }
+
+    let made = counting(&run);
+    let text = |trial: &Value, name: &str| trial[name].as_str().unwrap_or_default().to_owned();
+    for trial in &made {
+        let (name, release) = (text(trial, "target"), text(trial, "kernel"));
+        assert!(name.ends_with(&format!("%{release}")), "{trial:#}");
+        let there = why(name.split('%').next().unwrap(), &release).is_empty();
+        assert_eq!(text(trial, "outcome"), if there { "ok" } else { "not_applicable" }, "{trial:#}");
+    }
+    assert_eq!(made.len(), 2 * 2 * 8, "warm-up and a block, two cells");
+    // A guest runs as long as its kernel is needed; a target that cannot be made needs none.
+    let mut kernels_of_trials: Vec<_> =
+        made.iter().filter(|trial| trial["outcome"] == "ok").map(|t| text(t, "kernel")).collect();
+    kernels_of_trials.dedup();
+    let said = messages(&output);
+    let boots: Vec<_> = said.iter().filter_map(|line| line["fields"]["activity"]["kernel"].as_str()).collect();
+    assert_eq!(boots, kernels_of_trials);
+    expect_no_traces(&before);
+}
+
+// NFS over loopback in a guest: cold, counted, and unsafe where the export is asynchronous.
+
+fn count(trial: &Value, field: &str) -> u64 {
+    trial["observed"]["rpcs"][field].as_u64().unwrap_or_else(|| panic!("{field}: {trial:#}"))
+}
+
+#[test]
+fn nfs_is_measured_beside_the_exported_file_system_with_its_round_trips() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let targets = ["ext4", "nfs", "nfs,async,nconnect=2,wsize=16K"];
+    let output = run(scratch.path(), &kernel, &[&targets[..], &["--size", "192M", "--out", "run"]].concat()).output();
+    let output = output.unwrap();
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), counting(&run));
+    assert_eq!(made.len(), 12, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        if trial["target"] == "ext4" {
+            assert!(trial["observed"]["rpcs"].is_null(), "{trial:#}");
+            continue;
+        }
+        let named = |name: &str| trial["metrics"].as_array().unwrap().iter().any(|metric| metric["name"] == name);
+        assert!(named("rpcs_per_operation") && named("wire_bytes_per_operation"), "{trial:#}");
+        let bytes = trial["bytes"].as_u64().unwrap_or(1 << 20);
+        match trial["operation"].as_str() {
+            // The client and the device both read all data again.
+            Some("read") => {
+                assert!(count(trial, "read_bytes") >= bytes && count(trial, "received_bytes") >= bytes, "{trial:#}");
+                assert!(trial["observed"]["device_read_bytes"].as_u64() >= Some(bytes), "{trial:#}");
+            }
+            _ => assert!(count(trial, "sent_bytes") >= bytes, "{trial:#}"),
+        }
+    }
+    let written = |target: &str| made.iter().find(|trial| trial["target"] == target && trial["operation"] == "write");
+    let (safe, quick) = (written(targets[1]).unwrap(), written(targets[2]).unwrap());
+    assert!(safe["observed"]["device_flushes"].as_u64() > Some(0), "{safe:#}");
+    assert_eq!(quick["observed"]["device_flushes"], 0, "the server answered before: {quick:#}");
+    let writes = |trial: &Value| trial["observed"]["rpcs"]["procedures"]["WRITE"].as_u64();
+    assert!(writes(quick) > writes(safe), "smaller calls are more calls: {quick:#}");
+    let target = |name: &str| &record["targets"][name];
+    assert_eq!(target(targets[2])["risks"][0]["cause"], "async");
+    assert!(target("nfs")["risks"].as_array().is_none_or(Vec::is_empty), "{}", target("nfs"));
+    let options = target(targets[2])["mount_options"].to_string();
+    assert!(options.contains("vers=4.2") && options.contains("nconnect=2") && options.contains("wsize=16384"));
+    let notes = command(scratch.path(), &["report", "run", "--notes"]).output().unwrap();
+    assert!(stdout(&notes).contains("Round trips to the NFS server"), "{}", stdout(&notes));
+}
+
+#[test]
+fn nfs_is_refused_on_this_machine_with_the_next_step() {
+    let scratch = scratch();
+    let output = command(scratch.path(), &["run", "nfs", "--out", "run", JSON]).output().unwrap();
+    let error = expect_error(&output, 3, "target/only-in-a-guest");
+    assert!(error["help"].as_str().unwrap().contains("--in vm"), "{error}");
+    assert!(!scratch.path().join("run").exists(), "nothing was begun");
 }

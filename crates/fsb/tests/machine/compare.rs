@@ -1,8 +1,8 @@
-//! The comparison of 2011: its printed figure to the last digit, and SciPy's numbers on real files.
+//! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 use serde_json::Value;
 
-use super::{compare, operation, set, testdata};
+use crate::common::compare::*;
 use crate::common::scratch;
 
 /// Operations with their names in Figure 5.3.

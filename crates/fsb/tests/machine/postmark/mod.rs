@@ -1,8 +1,0 @@
-//! `fsb postmark`: the calls, the text and the behaviour of PostMark.
-
-mod behaviour;
-mod calls;
-mod plans;
-mod text;
-
-use crate::common::postmark::*;
