@@ -8,9 +8,7 @@ use std::path::{Path, PathBuf};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{
-    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting,
-};
+use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting};
 use super::read_ahead;
 use crate::ledger::Action;
 
@@ -21,20 +19,6 @@ const NO_FLUSHES: &str = "write through";
 
 fn file(device: &Path) -> PathBuf {
     device.join("queue/write_cache")
-}
-
-fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
-    let device = context.place.device()?.to_owned();
-    if read_trimmed(&file(&device)).is_some_and(|now| now != NO_FLUSHES) {
-        keep_read_ahead(context, &device, |context| context.change_file(&file(&device), NO_FLUSHES))?;
-    }
-    match read_trimmed(&file(&device)) {
-        Some(now) if now == NO_FLUSHES => {
-            context.held.no_flushes = true;
-            Ok(Barriers.observe(context.roots, context.place))
-        }
-        now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()).into())),
-    }
 }
 
 /// Makes `change` and then writes the read-ahead again, because new kernels reset the read-ahead whenever a limit of
@@ -93,13 +77,20 @@ impl Control for Barriers {
         device_settings()
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
-        }
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
         // Another user of the device may have appeared since the check.
         self.check_place(value, context.place, context.roots)?;
-        Applied::new(self.name(), value, apply(context))
+        let device = context.place.device()?.to_owned();
+        if read_trimmed(&file(&device)).is_some_and(|now| now != NO_FLUSHES) {
+            keep_read_ahead(context, &device, |context| context.change_file(&file(&device), NO_FLUSHES))?;
+        }
+        match read_trimmed(&file(&device)) {
+            Some(now) if now == NO_FLUSHES => {
+                context.held.no_flushes = true;
+                Ok(self.observe(context.roots, context.place))
+            }
+            now => Err(Stop::Lacks(format!("the kernel kept '{}'", now.unwrap_or_default()).into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -4,12 +4,10 @@
 
 use std::path::PathBuf;
 
-use fsb_sys::error::{Refusal, TestbedError};
+use fsb_sys::error::Refusal;
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{
-    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, writable,
-};
+use super::interface::{Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, writable};
 use crate::ledger::Action;
 
 pub(super) struct Boost;
@@ -28,16 +26,6 @@ fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])>
 /// Returns the switch that this machine has.
 fn switch(roots: &Roots) -> Option<(PathBuf, [&'static str; 2])> {
     switches(roots).find(|(file, _)| read_trimmed(file).is_some())
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let (path, [on, off]) = switch(context.roots).ok_or_else(|| Stop::Lacks(LACKING.into()))?;
-    let wanted = if value == ON { on } else { off };
-    context.change_file(&path, wanted)?;
-    match read_trimmed(&path).as_deref() {
-        Some(now) if now == wanted => Ok(Boost.observe(context.roots, context.place)),
-        _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()).into())),
-    }
 }
 
 impl Control for Boost {
@@ -68,11 +56,14 @@ impl Control for Boost {
         writable(&path)
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let (path, [on, off]) = switch(context.roots).ok_or_else(|| Stop::Lacks(LACKING.into()))?;
+        let wanted = if value == ON { on } else { off };
+        context.change_file(&path, wanted)?;
+        match read_trimmed(&path).as_deref() {
+            Some(now) if now == wanted => Ok(self.observe(context.roots, context.place)),
+            _ => Err(Stop::Lacks(format!("{} kept its value: the firmware may forbid it", path.display()).into())),
         }
-        Applied::new(self.name(), value, apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

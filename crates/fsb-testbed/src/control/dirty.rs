@@ -9,7 +9,7 @@ use fsb_model::units::{show_bytes, show_seconds};
 use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
-use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, parse, writable};
+use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, parse, writable};
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
 
@@ -136,24 +136,6 @@ impl Dirty {
         if number(roots, bytes).is_some_and(|bytes| bytes > 0) { bytes } else { ratio }
     }
 
-    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-        let wanted = self.parse(value)?;
-        let roots = context.roots;
-        let own = path(roots, self.file);
-        let in_force = self.in_force(roots);
-        let back = number(roots, in_force)
-            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display()).into()))?;
-        if in_force != self.file || back != wanted {
-            context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
-        }
-        // If 0 is written over 0, the kernel sees no change and the other file stays in force.
-        let in_force = wanted > 0 || self.in_force(roots) == self.file;
-        match number(roots, self.file) {
-            Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
-            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {wanted}").into())),
-        }
-    }
-
     fn show(&self, number: u64) -> String {
         match self.kind {
             LimitKind::Ratio { .. } => format!("{number} % of available memory"),
@@ -203,11 +185,22 @@ impl Control for Dirty {
         writable(&path(roots, self.file))
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let wanted = self.parse(value)?;
+        let roots = context.roots;
+        let own = path(roots, self.file);
+        let in_force = self.in_force(roots);
+        let back = number(roots, in_force)
+            .ok_or_else(|| Stop::Lacks(format!("{} cannot be read", path(roots, in_force).display()).into()))?;
+        if in_force != self.file || back != wanted {
+            context.write_file(&own, &wanted.to_string(), &path(roots, in_force), &back.to_string())?;
         }
-        Applied::new(self.name, value, self.apply(value, context))
+        // If 0 is written over 0, the kernel sees no change and the other file stays in force.
+        let in_force = wanted > 0 || self.in_force(roots) == self.file;
+        match number(roots, self.file) {
+            Some(now) if now == wanted && in_force => Ok(self.observe(roots, context.place)),
+            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {wanted}").into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -10,8 +10,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, is_numbered, numbered,
-    writable,
+    Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, is_numbered, numbered, writable,
 };
 use crate::declared::OptionKind;
 use crate::ledger::Action;
@@ -41,21 +40,6 @@ fn setting(policy: &Path) -> PathBuf {
 
 fn current(policy: &Path) -> Option<String> {
     read_trimmed(&setting(policy))
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let policies = policies(context.roots);
-    if policies.is_empty() {
-        return Err(Stop::Lacks(LACKING.into()));
-    }
-    for policy in &policies {
-        context.change_file(&setting(policy), value)?;
-    }
-    let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
-    match kept {
-        None => Ok(Governor.observe(context.roots, context.place)),
-        Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()).into())),
-    }
 }
 
 impl Control for Governor {
@@ -105,11 +89,19 @@ impl Control for Governor {
         writable(&setting(first))
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let policies = policies(context.roots);
+        if policies.is_empty() {
+            return Err(Stop::Lacks(LACKING.into()));
         }
-        Applied::new(self.name(), value, apply(value, context))
+        for policy in &policies {
+            context.change_file(&setting(policy), value)?;
+        }
+        let kept = policies.iter().find(|policy| current(policy).as_deref() != Some(value));
+        match kept {
+            None => Ok(self.observe(context.roots, context.place)),
+            Some(policy) => Err(Stop::Lacks(format!("{} kept its governor", policy.display()).into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

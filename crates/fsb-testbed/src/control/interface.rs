@@ -179,9 +179,20 @@ pub trait Control: Sync {
     }
     /// Returns the reason why it cannot be set here, if there is one.
     fn probe(&self, roots: &Roots) -> Result<(), Refusal>;
-    /// Sets it. Every change that the kernel would not undo is first recorded in the ledger ([`Context::record`]). If the
-    /// machine lacks the feature, returns [`Applied::unavailable`].
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError>;
+    /// Sets it. [`KEEP`] changes nothing, and other values are applied ([`Control::apply`]). If the machine lacks the
+    /// feature, returns [`Applied::unavailable`].
+    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
+        if value == KEEP {
+            return Ok(Applied::so(self.observe(context.roots, context.place)));
+        }
+        Applied::new(self.name(), value, self.apply(value, context))
+    }
+    /// Applies a value other than [`KEEP`] and describes the observed state. Every change that the kernel would not undo
+    /// is first recorded in the ledger ([`Context::record`]). Unused if the control implements [`Control::set`].
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let _ = value;
+        Ok(self.observe(context.roots, context.place))
+    }
     /// Describes the current state, on the device of `place` if the control acts on a device.
     fn observe(&self, roots: &Roots, place: &TargetDevice) -> String;
     /// Whether `action` is an undo action that this control records. The undo ledger replays only these for it, so every

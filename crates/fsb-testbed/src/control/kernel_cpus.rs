@@ -6,7 +6,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::cpus;
-use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, writable};
+use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value, writable};
 use crate::declared::OptionKind;
 use crate::ledger::Action;
 
@@ -36,20 +36,6 @@ fn show_mask(processors: &[u32]) -> String {
     };
     let words: Vec<String> = (0..words).rev().map(|at| format!("{:08x}", word(at))).collect();
     words.join(",")
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let (roots, file) = (context.roots, path(context.roots));
-    let lacks = || Stop::Lacks(format!("{} cannot be read", file.display()).into());
-    let before = read_trimmed(&file).ok_or_else(lacks)?;
-    let wanted = cpus::parse(value).unwrap_or_default();
-    if parse_mask(&before).as_ref() != Some(&wanted) {
-        context.write_file(&file, &show_mask(&wanted), &file, &before)?;
-    }
-    match read_trimmed(&file).as_deref().and_then(parse_mask) {
-        Some(now) if now == wanted => Ok(KernelCpus.observe(roots, context.place)),
-        now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {value}").into())),
-    }
 }
 
 impl Control for KernelCpus {
@@ -82,11 +68,18 @@ impl Control for KernelCpus {
         writable(&path(roots))
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let (roots, file) = (context.roots, path(context.roots));
+        let lacks = || Stop::Lacks(format!("{} cannot be read", file.display()).into());
+        let before = read_trimmed(&file).ok_or_else(lacks)?;
+        let wanted = cpus::parse(value).unwrap_or_default();
+        if parse_mask(&before).as_ref() != Some(&wanted) {
+            context.write_file(&file, &show_mask(&wanted), &file, &before)?;
         }
-        Applied::new(NAME, value, apply(value, context))
+        match read_trimmed(&file).as_deref().and_then(parse_mask) {
+            Some(now) if now == wanted => Ok(self.observe(roots, context.place)),
+            now => Err(Stop::Lacks(format!("the kernel stored {now:?} instead of {value}").into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -9,7 +9,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 
 use super::cpus;
 use super::cpus::processors_of;
-use super::interface::{Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
+use super::interface::{Context, Control, KEEP, Scope, Stop, TargetDevice, Value};
 use crate::declared::OptionKind;
 
 pub(super) struct Numa;
@@ -37,22 +37,6 @@ pub fn processors_left(controls: &BTreeMap<String, String>) -> Option<u32> {
         (None, None) => return None,
     };
     Some(left.max(1) as u32)
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    if online(context.roots).is_none() {
-        return Err(Stop::Lacks(LACKING.into()));
-    }
-    let nodes = cpus::parse(value).unwrap_or_default();
-    let near = processors(&nodes, context.roots);
-    let held = &mut context.held;
-    if held.cpus.is_empty() {
-        held.cpus = near;
-    } else {
-        held.cpus.retain(|cpu| near.contains(cpu));
-    }
-    held.memory_nodes = nodes;
-    Ok(format!("workers on processors {}, memory of {}", cpus::show(&held.cpus), cpus::show(&held.memory_nodes)))
 }
 
 impl Control for Numa {
@@ -118,11 +102,20 @@ impl Control for Numa {
     }
 
     /// Changes nothing on the machine: each worker binds itself before it touches anything, and fails if it cannot.
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        if online(context.roots).is_none() {
+            return Err(Stop::Lacks(LACKING.into()));
         }
-        Applied::new(self.name(), value, apply(value, context))
+        let nodes = cpus::parse(value).unwrap_or_default();
+        let near = processors(&nodes, context.roots);
+        let held = &mut context.held;
+        if held.cpus.is_empty() {
+            held.cpus = near;
+        } else {
+            held.cpus.retain(|cpu| near.contains(cpu));
+        }
+        held.memory_nodes = nodes;
+        Ok(format!("workers on processors {}, memory of {}", cpus::show(&held.cpus), cpus::show(&held.memory_nodes)))
     }
 
     fn observe(&self, roots: &Roots, _: &TargetDevice) -> String {

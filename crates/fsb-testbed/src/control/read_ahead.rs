@@ -11,7 +11,7 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::fs;
@@ -43,19 +43,6 @@ fn bytes_of(value: &str) -> Result<u64, Refusal> {
 
 fn bytes_in(path: &Path) -> Option<u64> {
     Some(read_trimmed(path)?.parse::<u64>().ok()? * 1024)
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let wanted = bytes_of(value)?;
-    let device = context.place.device()?.to_owned();
-    context.change_file(&file(&device), &(wanted / 1024).to_string())?;
-    match bytes_in(&file(&device)) {
-        Some(now) if now == wanted => {
-            context.held.read_ahead = Some(wanted);
-            Ok(ReadAhead.observe(context.roots, context.place))
-        }
-        _ => Err(Stop::Lacks("the kernel kept another value".into())),
-    }
 }
 
 /// Sets the read-ahead that a file system just mounted from the block device `name` has of its own. If it has none,
@@ -111,11 +98,17 @@ impl Control for ReadAhead {
         device_settings()
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let wanted = bytes_of(value)?;
+        let device = context.place.device()?.to_owned();
+        context.change_file(&file(&device), &(wanted / 1024).to_string())?;
+        match bytes_in(&file(&device)) {
+            Some(now) if now == wanted => {
+                context.held.read_ahead = Some(wanted);
+                Ok(self.observe(context.roots, context.place))
+            }
+            _ => Err(Stop::Lacks("the kernel kept another value".into())),
         }
-        Applied::new(self.name(), value, apply(value, context))
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

@@ -7,7 +7,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, numbered,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, numbered,
 };
 use crate::declared::OptionKind;
 use crate::ledger::Action;
@@ -28,20 +28,6 @@ fn parse(text: &str) -> (Vec<&str>, Option<&str>) {
 /// Returns any loop device. The loop devices of images will support the same schedulers.
 fn some_loop(roots: &Roots) -> Option<PathBuf> {
     numbered(&roots.sys.join("block"), "loop").into_iter().find(|device| file(device).exists())
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let device = context.place.device()?;
-    let path = file(device);
-    let text = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device has no queue".into()))?;
-    let Some(before) = parse(&text).1 else { return Err(Stop::Lacks(format!("it has no scheduler: {text}").into())) };
-    if before != value {
-        context.write_file(&path, value, &path, before)?;
-    }
-    match read_trimmed(&path) {
-        Some(text) if parse(&text).1 == Some(value) => Ok(value.to_owned()),
-        now => Err(Stop::Lacks(format!("the kernel kept {}", now.unwrap_or_default()).into())),
-    }
 }
 
 impl Control for Scheduler {
@@ -98,11 +84,20 @@ impl Control for Scheduler {
         device_settings()
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let device = context.place.device()?;
+        let path = file(device);
+        let text = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device has no queue".into()))?;
+        let Some(before) = parse(&text).1 else {
+            return Err(Stop::Lacks(format!("it has no scheduler: {text}").into()));
+        };
+        if before != value {
+            context.write_file(&path, value, &path, before)?;
         }
-        Applied::new(self.name(), value, apply(value, context))
+        match read_trimmed(&path) {
+            Some(text) if parse(&text).1 == Some(value) => Ok(value.to_owned()),
+            now => Err(Stop::Lacks(format!("the kernel kept {}", now.unwrap_or_default()).into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

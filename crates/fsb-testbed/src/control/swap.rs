@@ -5,9 +5,7 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::swap::{self, SwapArea};
 use fsb_sys::{Roots, memory};
 
-use super::interface::{
-    Applied, Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of,
-};
+use super::interface::{Context, Control, KEEP, PossibleInterference, Scope, Stop, TargetDevice, Value, one_of};
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::{Activity, Progress};
 
@@ -20,34 +18,6 @@ const MARGIN: u64 = 64 << 20;
 
 fn used(areas: &[SwapArea]) -> u64 {
     areas.iter().map(|area| area.used).sum()
-}
-
-/// Switches off the lowest priority first, so that undoing begins with the highest: the priorities that the kernel
-/// chooses fall from one area to the next.
-fn apply(context: &mut Context<'_>) -> Result<String, Stop> {
-    let mut areas = swap::active(context.roots);
-    if areas.is_empty() {
-        return Ok("no swap is on".to_owned());
-    }
-    areas.sort_by_key(|area| area.priority);
-    let total = used(&areas);
-    let mut done = 0;
-    for area in &areas {
-        (context.progress)(Progress { activity: Activity::SwitchSwapOff, done, total });
-        context.record(Action::SwapOn { path: area.path.clone(), priority: area.priority })?;
-        if let Err(error) = swap::off(&area.path) {
-            context.take_back()?;
-            return Err(Stop::Lacks(attempt("swapoff", &area.path, &error)));
-        }
-        done += area.used;
-    }
-    let left = swap::active(context.roots);
-    if left.is_empty() {
-        let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
-        Ok(format!("off: {}", names.join(", ")))
-    } else {
-        Err(Stop::Lacks("another program switched swap on during the run".into()))
-    }
 }
 
 impl Control for Swap {
@@ -98,11 +68,32 @@ impl Control for Swap {
         Err("only root may switch swap off".into())
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    /// Switches off the lowest priority first, so that undoing begins with the highest: the priorities that the kernel
+    /// chooses fall from one area to the next.
+    fn apply(&self, _: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let mut areas = swap::active(context.roots);
+        if areas.is_empty() {
+            return Ok("no swap is on".to_owned());
         }
-        Applied::new(self.name(), value, apply(context))
+        areas.sort_by_key(|area| area.priority);
+        let total = used(&areas);
+        let mut done = 0;
+        for area in &areas {
+            (context.progress)(Progress { activity: Activity::SwitchSwapOff, done, total });
+            context.record(Action::SwapOn { path: area.path.clone(), priority: area.priority })?;
+            if let Err(error) = swap::off(&area.path) {
+                context.take_back()?;
+                return Err(Stop::Lacks(attempt("swapoff", &area.path, &error)));
+            }
+            done += area.used;
+        }
+        let left = swap::active(context.roots);
+        if left.is_empty() {
+            let names: Vec<_> = areas.iter().map(|area| area.path.display().to_string()).collect();
+            Ok(format!("off: {}", names.join(", ")))
+        } else {
+            Err(Stop::Lacks("another program switched swap on during the run".into()))
+        }
     }
 
     fn owns(&self, action: &Action, _: &Roots) -> bool {

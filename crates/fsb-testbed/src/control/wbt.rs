@@ -7,7 +7,7 @@ use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{Roots, read_trimmed};
 
 use super::interface::{
-    Applied, Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
+    Context, Control, KEEP, Scope, Stop, TargetDevice, Value, device_settings, is_device_setting, parse,
 };
 use crate::declared::{OptionKind, OptionValue};
 use crate::ledger::Action;
@@ -33,21 +33,6 @@ fn micros_of(value: &str) -> Result<u64, Refusal> {
         OptionValue::Time(latency) => Ok(latency.as_micros() as u64),
         _ if value == OFF => Ok(0),
         _ => Err("a latency is missing".into()),
-    }
-}
-
-fn apply(value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
-    let asked = micros_of(value).map_err(Stop::Lacks)?.to_string();
-    let device = context.place.device()?;
-    let path = file(device);
-    // A queue without throttling refuses the read.
-    let before = read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device's queue throttles no writeback".into()))?;
-    if before != asked {
-        context.write_file(&path, &asked, &path, &before)?;
-    }
-    match read_trimmed(&path) {
-        Some(now) if now == asked => Ok(value.to_owned()),
-        now => Err(Stop::Lacks(format!("the kernel kept {} µs", now.unwrap_or_default()).into())),
     }
 }
 
@@ -83,11 +68,20 @@ impl Control for Wbt {
         device_settings()
     }
 
-    fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
-        if value == KEEP {
-            return Ok(Applied::so(self.observe(context.roots, context.place)));
+    fn apply(&self, value: &str, context: &mut Context<'_>) -> Result<String, Stop> {
+        let asked = micros_of(value).map_err(Stop::Lacks)?.to_string();
+        let device = context.place.device()?;
+        let path = file(device);
+        // A queue without throttling refuses the read.
+        let before =
+            read_trimmed(&path).ok_or_else(|| Stop::Lacks("the device's queue throttles no writeback".into()))?;
+        if before != asked {
+            context.write_file(&path, &asked, &path, &before)?;
         }
-        Applied::new(self.name(), value, apply(value, context))
+        match read_trimmed(&path) {
+            Some(now) if now == asked => Ok(value.to_owned()),
+            now => Err(Stop::Lacks(format!("the kernel kept {} µs", now.unwrap_or_default()).into())),
+        }
     }
 
     fn owns(&self, action: &Action, roots: &Roots) -> bool {

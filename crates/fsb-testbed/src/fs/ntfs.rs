@@ -10,6 +10,7 @@ use fsb_sys::error::{TestbedError, attempt};
 use super::file_system::{
     self, FileSystem, FuseServer, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
 };
+use super::other::cluster_size;
 use crate::declared::OptionGroup::{Access, Data, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -61,7 +62,7 @@ impl FileSystem for Ntfs {
     }
 
     fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
-        fit(large, user)
+        cluster_size(large, user)
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
@@ -106,13 +107,6 @@ impl FileSystem for Ntfs {
     fn served_by(&self, _: &Path) -> Option<String> {
         Some("ntfs-3g (FUSE)".to_owned())
     }
-}
-
-/// mkntfs chooses larger clusters on larger devices.
-fn fit(large: &Geometry, user: &[String]) -> Vec<String> {
-    let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
-    let size = large.block_size.filter(|_| !decided);
-    size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
 }
 
 fn inspect(device: &Path) -> Inspection {
@@ -224,7 +218,7 @@ impl FileSystem for Ntfs3 {
     }
 
     fn fit(&self, large: &Geometry, _: u64, user: &[String]) -> Vec<String> {
-        fit(large, user)
+        cluster_size(large, user)
     }
 
     fn inspect(&self, device: &Path) -> Inspection {

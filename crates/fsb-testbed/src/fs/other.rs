@@ -101,7 +101,7 @@ pub(super) static EXFAT: Other = Other {
     hazards: NO_JOURNAL,
     options: EXFAT_OPTIONS,
     geometry: exfat_geometry,
-    fit: exfat_fit,
+    fit: cluster_size,
 };
 
 /// Returns the size of a cluster and the width of the table, from the boot sector (Microsoft, FAT32 File System
@@ -140,8 +140,8 @@ fn exfat_geometry(device: &Path) -> Geometry {
     Geometry { block_size: shifts.map(|[sector, cluster]| 1 << (sector + cluster)), ..Geometry::default() }
 }
 
-/// mkfs.exfat chooses larger clusters on larger devices.
-fn exfat_fit(large: &Geometry, user: &[String]) -> Vec<String> {
+/// mkfs.exfat and mkntfs choose larger clusters on larger devices.
+pub(super) fn cluster_size(large: &Geometry, user: &[String]) -> Vec<String> {
     let decided = user.iter().any(|word| word.starts_with("-c") || word.starts_with("--cluster-size"));
     let size = large.block_size.filter(|_| !decided);
     size.map_or_else(Vec::new, |size| vec!["-c".to_owned(), size.to_string()])
