@@ -10,10 +10,9 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-use crate::host::{DeviceManifest, HostManifest};
+use crate::host::{DeviceManifest, HostManifest, VmKernel, VmRecord};
 use crate::metric;
 use crate::observed::Observed;
-use crate::place::{VmKernel, VmRecord};
 use crate::plan::{Identity, Plan};
 use crate::publication::{Identifying, Removal};
 use crate::run::{

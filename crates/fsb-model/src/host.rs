@@ -1,4 +1,4 @@
-//! The host manifest: what a reader in ten years needs to know about the machine.
+//! The host manifest: what a reader in ten years needs to know about the machine, and about a virtual one on it.
 
 use std::collections::BTreeMap;
 
@@ -155,6 +155,42 @@ impl DeviceManifest {
         let share = |sector: u64| (sector * SECTOR) as f64 / beneath.size_bytes as f64;
         Some(PartitionPlace { disk: &beneath.name, sectors: [start, end - 1], shares: [share(start), share(end)] })
     }
+}
+
+/// The virtual machine in which a run was made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VmRecord {
+    /// The version that QEMU prints.
+    pub qemu: String,
+    /// `kvm`, or `tcg` if processors are emulated.
+    pub accelerator: String,
+    /// The evidence for the accelerator.
+    pub acceleration: String,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Virtual processors.
+    pub cpus: u32,
+    /// `uname -r` of the host.
+    pub host_kernel: String,
+    /// The kernels that were booted, by their release.
+    pub kernels: BTreeMap<String, VmKernel>,
+}
+
+/// A kernel of a virtual machine.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct VmKernel {
+    /// Its image on the host.
+    pub image: String,
+    /// The name of its initramfs, which is a hash of the content.
+    pub initramfs: String,
+    /// The first 128 bits of the image's SHA-256, in hexadecimal digits. Empty in older records.
+    pub image_hash: String,
+    /// The same hashes of the modules in the initramfs, by name.
+    pub module_hashes: BTreeMap<String, String>,
 }
 
 #[cfg(test)]

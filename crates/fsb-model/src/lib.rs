@@ -14,15 +14,12 @@ pub mod expression;
 pub mod flow;
 pub mod geometry;
 pub mod host;
-pub mod maintenance;
 pub mod metric;
 pub mod nearest;
 pub mod observed;
-pub mod place;
 pub mod plan;
 pub mod postmark;
 pub mod publication;
-pub mod race;
 pub mod run;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -30,7 +27,6 @@ pub mod set;
 pub mod shape;
 pub mod shell;
 pub mod stop;
-pub mod sustained;
 pub mod target;
 pub mod timeline;
 pub mod traced;
@@ -41,18 +37,17 @@ pub mod workload;
 
 pub use code::{Coded, ErrorCode};
 pub use geometry::Geometry;
-pub use maintenance::Maintenance;
 pub use metric::{Better, Metric, Unit};
-pub use place::Place;
-pub use plan::{Identity, Plan, Repetition};
-pub use race::Race;
+pub use plan::{Identity, Place, Plan, Race, Repetition};
 pub use run::RunRecord;
 pub use stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
 pub use target::{FileSystemSpec, Medium, Target, TargetKind};
 pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};
-pub use workload::{Access, Amount, BACKGROUND, Background, CacheState, Cell, Durability, Params, WorkloadSpec};
+pub use workload::{
+    Access, Amount, BACKGROUND, Background, CacheState, Cell, Durability, Maintenance, Params, WorkloadSpec,
+};
 
 /// Returns the error codes of this crate.
 pub fn codes() -> impl Iterator<Item = &'static ErrorCode> {

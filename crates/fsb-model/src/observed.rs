@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::sustained::Sustained;
+use crate::timeline::Sustained;
 use crate::traced::Traced;
 
 /// The observations of a trial: the evidence for its validity, and what it cost. A field is absent where nothing was

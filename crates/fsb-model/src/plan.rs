@@ -6,11 +6,48 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::place::{Place, VmSize};
-use crate::race::Race;
 use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::WorkloadSpec;
+
+/// The place where targets are made and measured.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// On this machine and its kernel.
+    #[default]
+    Host,
+    /// In a virtual machine that lives as long as the run.
+    Vm,
+}
+
+impl Place {
+    /// All places, the default first.
+    pub const ALL: [Place; 2] = [Place::Host, Place::Vm];
+
+    /// Returns the name in plans and after `--in`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Place::Host => "host",
+            Place::Vm => "vm",
+        }
+    }
+
+    pub(crate) fn is_host(&self) -> bool {
+        *self == Place::Host
+    }
+}
+
+/// The requested size of a virtual machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct VmSize {
+    /// Bytes of memory. All of it is backed before the kernel starts.
+    pub memory: Bytes,
+    /// Virtual processors.
+    pub cpus: u32,
+}
 
 /// The fewest blocks that are judged. Fewer are only described.
 pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
@@ -180,4 +217,63 @@ pub struct Identity {
     /// `--force-root-user`.
     #[serde(default)]
     pub force_root: bool,
+}
+
+// A race: it chooses one of many targets, and measures a few of them in each round.
+
+/// The parameters of a race. The plan's targets are the candidates. The first one is the baseline, which is in every
+/// race round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Race {
+    /// The most targets of a race round, the baseline included. All of them are ready at the same time.
+    pub places: u32,
+    /// The probability with which the answer may be worse than the best by more than the plan's θ.
+    pub error: f64,
+    /// Descriptions of the targets, in their order.
+    pub candidates: Vec<Candidate>,
+    /// Candidates that this kernel or the tools refuse, with the reasons. They are not raced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
+    /// Race rounds of the first stage, which are fixed beforehand, as places of their targets in the plan. The effects
+    /// of options are estimated from these rounds alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_stage: Vec<Vec<u32>>,
+    /// The options whose effects are estimated.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<Factor>,
+}
+
+/// The description of a candidate, besides its target.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct Candidate {
+    /// The reason why it may be faster, or a description.
+    pub why: String,
+    /// The data that may be lost with it; absent if it keeps all data that the defaults keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<String>,
+}
+
+/// A candidate that was not raced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refused {
+    /// The target's name.
+    pub name: String,
+    /// The tool or kernel that refused it, and the reason.
+    pub why: String,
+}
+
+/// An option whose effect is estimated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Factor {
+    /// The option as it is written after the file system's name.
+    pub option: String,
+    /// Places in the plan of the targets that have it, among those of the first stage.
+    pub with: Vec<u32>,
+    /// Places of the targets of the first stage that do not have it.
+    pub without: Vec<u32>,
 }

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::geometry::Geometry;
-use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest};
-use crate::place::VmRecord;
+use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest, VmRecord};
 use crate::plan::{FEWEST_BLOCKS_JUDGED, Plan, Repetition};
 use crate::stop::{Analyses, StopReason, StoppingRule};
 use crate::target::Target;

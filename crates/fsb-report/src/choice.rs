@@ -216,7 +216,7 @@ fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<E
     let Some(last) = last.filter(|_| !race.factors.is_empty()) else { return Vec::new() };
     let first = Replay::until(record, trials, *last);
     let places = |all: &[u32]| all.iter().map(|place| *place as usize).collect::<Vec<_>>();
-    let effect = |factor: &fsb_model::race::Factor| {
+    let effect = |factor: &fsb_model::plan::Factor| {
         let found = first.race.effect(&places(&factor.with), &places(&factor.without), race.factors.len());
         found.map(|(ratio, interval)| Effect { option: factor.option.clone(), ratio, interval })
     };
@@ -603,7 +603,7 @@ fn not_raced(lines: &mut Vec<String>, choice: &Choice, width: usize) {
 #[cfg(test)]
 mod tests {
     use fsb_model::Trial;
-    use fsb_model::race::{self, Race};
+    use fsb_model::plan::{self, Race};
 
     use super::*;
     use crate::sample;
@@ -618,7 +618,7 @@ mod tests {
             let speed = [100.0, 300.0, 130.0][names.iter().position(|name| *name == trial.target).unwrap()];
             trial.metrics[0].value = speed * (1.0 + 0.01 * f64::from(trial.block % 3));
         }
-        let candidates = vec![race::Candidate::default(); names.len()];
+        let candidates = vec![plan::Candidate::default(); names.len()];
         let (refused, first_stage, factors) = (Vec::new(), Vec::new(), Vec::new());
         record.plan.race = Some(Race { places: 4, error: 0.05, candidates, refused, first_stage, factors });
         record.plan.risky = risky;

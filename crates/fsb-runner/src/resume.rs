@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use fsb_model::host::DeviceManifest;
-use fsb_model::place::VmRecord;
+use fsb_model::host::{DeviceManifest, VmRecord};
 use fsb_model::run::MediumRecord;
 use fsb_model::{Phase, Place, RunRecord, Trial};
 use fsb_testbed::host;
@@ -130,7 +129,7 @@ fn identity(device: &DeviceManifest) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::place::VmKernel;
+    use fsb_model::host::VmKernel;
 
     use super::*;
 

@@ -16,7 +16,7 @@ use crate::fs::{self, FileSystem};
 use crate::ledger::{self, Entry};
 use crate::local::place_of_directory;
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
-use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, processes, sources};
+use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, sources};
 use crate::{host, lock, privilege};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -318,10 +318,10 @@ fn listen_at(roots: &Roots, dir: &Path, wait: &dyn Fn(), time: Duration) -> Vec<
     let disk = disk_under(roots, dir);
     let moved =
         || disk.as_ref().ok().and_then(|disk| block::activity(disk)).map(|now| now.read_bytes + now.write_bytes);
-    let (bytes, before, watch) = (moved(), processes::read(roots), Watch::begin(&place));
+    let (bytes, before, watch) = (moved(), sources::read_processes(roots), Watch::begin(&place));
     wait();
     let seen = watch.end();
-    let busiest = processes::used_by_others(&before, &processes::read(roots), place.coordinator);
+    let busiest = sources::used_by_others(&before, &sources::read_processes(roots), place.coordinator);
     let since = bytes.zip(moved()).map(|(before, after)| after.saturating_sub(before));
     let mut findings = vec![processors(&seen, &busiest, time)];
     findings.extend(stolen(&seen));
@@ -456,7 +456,7 @@ const DAEMONS: [&str; 4] = ["cron", "crond", "fcron", "cronie"];
 fn soon(roots: &Roots) -> Vec<Finding> {
     let now = seconds_now();
     let minutes: Vec<Minute> = (1..=WITHIN_MINUTES).map(|ahead| local(now + i64::from(ahead) * 60)).collect();
-    let running = processes::read(roots).iter().any(|process| DAEMONS.contains(&process.name.as_str()));
+    let running = sources::read_processes(roots).iter().any(|process| DAEMONS.contains(&process.name.as_str()));
     let mut findings = vec![cron_jobs(Path::new("/"), running, &minutes)];
     findings.extend(timers(Path::new("/run/systemd/system").exists(), now, &|| {
         program::ask("systemctl", &["list-timers", "--output=json", "--no-pager"].map(std::ffi::OsStr::new))

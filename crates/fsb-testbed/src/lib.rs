@@ -9,14 +9,11 @@ pub mod control;
 pub mod declared;
 pub mod doctor;
 pub mod fs;
-mod hardware;
 pub mod host;
 pub mod ledger;
 mod local;
 pub mod lock;
 pub mod medium;
-mod mountstats;
-pub mod optional;
 pub mod privilege;
 mod testbed;
 pub mod vm;
@@ -32,8 +29,8 @@ pub use local::{LocalTestbed, side_by_side, slice_size};
 pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup, Slot,
-    Testbed,
+    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup,
+    Slot, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

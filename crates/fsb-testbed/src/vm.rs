@@ -14,11 +14,10 @@ use fsb_model::{Medium, Target, TargetKind, Warning};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, memory, program};
 
-use crate::Progress;
 use crate::fs::{self, Home};
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
 use crate::testbed::{Opened, Provisioned, Setup};
-use crate::{control, host, local};
+use crate::{Progress, control, host, local};
 
 // The checks of a run in a virtual machine that are possible on this machine before anything is changed.
 //
@@ -387,7 +386,7 @@ mod tests {
         small.size = 1 << 20;
         assert!(check(&small).unwrap_err().to_string().contains("needs at least"));
         let mut large = setup(&["ext4"]);
-        large.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
+        large.vm = Some(fsb_model::plan::VmSize { memory: fsb_model::Bytes(1 << 50), cpus: 1 });
         let error = check(&large).unwrap_err();
         assert!(error.kind == crate::Kind::Machine && error.to_string().contains("--memory 1P"), "{error}");
         assert_eq!(check_targets(&large), Ok(()), "what is left of memory says nothing about a target");

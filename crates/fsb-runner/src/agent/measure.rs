@@ -18,7 +18,7 @@ use fsb_engine::{
     ClockSpec, Live, ParamError, Profile, Renewal, Step, StepReport, Task, Units, measured_by_agent, mix, workload,
 };
 use fsb_model::observed::BackgroundWork;
-use fsb_model::sustained::Sustained;
+use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_model::{Interference, Maintenance, WorkloadSpec};
 use fsb_sys::trace::stacks::Observation;

@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{Rate, Sizing, Stonewall};
 use fsb_model::observed::{Deferred, Observed, Rpcs, Spent};
-use fsb_model::sustained::Sustained;
-use fsb_model::timeline::Timeline;
+use fsb_model::timeline::{Sustained, Timeline};
 use fsb_model::trial::{Samples, WorkerSpan};
 use fsb_model::{Amount, Interference, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};

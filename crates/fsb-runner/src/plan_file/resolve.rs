@@ -5,12 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
-use fsb_model::place::VmSize;
-use fsb_model::plan::VISIT;
+use fsb_model::plan::{VISIT, VmSize};
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
-use fsb_model::units::Seconds;
-use fsb_model::units::parse_percent;
+use fsb_model::units::{Seconds, parse_percent};
 use fsb_model::{BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest};
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]

@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
-use fsb_model::place::{VmKernel, VmRecord};
 use fsb_model::units::show_bytes;
 use fsb_model::{Coded, Maintenance, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
-use fsb_testbed::optional::{self, Available};
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    Activity, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup, Slot,
-    Testbed, TestbedError,
+    Activity, Available, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup,
+    Slot, Testbed, TestbedError, available_targets,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs, kernel};
@@ -236,7 +235,7 @@ fn resolve_kernels(texts: &[String]) -> Result<Vec<Kernel>, TestbedError> {
 /// Returns the setup without the optional targets that this machine cannot make in any guest. The coordinator and the
 /// agent both call it, so the result must not depend on anything that changes in between.
 pub(super) fn on_this_machine(setup: &Setup) -> Result<Available, TestbedError> {
-    optional::available(setup, fsb_testbed::vm::check_targets)
+    available_targets(setup, fsb_testbed::vm::check_targets)
 }
 
 impl Kernels {

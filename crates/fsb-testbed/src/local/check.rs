@@ -510,7 +510,7 @@ mod tests {
         assert_eq!(refused(&setup), PlacementReason::MemoryLimit);
         setup.controls.insert(MEMORY_LIMIT.to_owned(), "keep".to_owned());
         assert_eq!(side_by_side(&setup), Ok(2));
-        setup.vm = Some(fsb_model::place::VmSize { memory: fsb_model::Bytes(1 << 30), cpus: 1 });
+        setup.vm = Some(fsb_model::plan::VmSize { memory: fsb_model::Bytes(1 << 30), cpus: 1 });
         assert_eq!(side_by_side(&setup), Ok(2), "the guest's disk is divided there");
         setup.targets[1].kernel = Some("6.12".to_owned());
         assert_eq!(refused(&setup), PlacementReason::DifferentKernels);

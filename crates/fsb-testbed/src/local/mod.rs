@@ -7,7 +7,6 @@ mod file_system;
 mod foreign;
 mod mounts;
 mod quiet;
-mod slot;
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -15,31 +14,33 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::observed::Rpcs;
-use fsb_model::{Geometry, Maintenance, Target, TargetKind, Warning};
+use fsb_model::run::{ControlRecord, TargetRecord};
+use fsb_model::{FileSystemSpec, Geometry, Maintenance, Target, TargetKind, Warning};
+use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
-use fsb_sys::{Roots, block, cgroup};
+use fsb_sys::{Roots, block};
 
 use self::check::journals;
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
 pub use self::check::{side_by_side, slice_size};
+use self::devices::DeviceControls;
+pub(crate) use self::devices::of_directory as place_of_directory;
 use self::directory::ReadyDirectory;
 use self::file_system::{ReadyFileSystem, journal_key};
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;
-use self::slot::{Media, OccupiedSlot, ProcessCount, SlotState};
-use crate::Progress;
 use crate::control::memory_limit::MemoryHold;
-use crate::control::{self, ActiveControls, PAGE_CACHE, Scope, TargetDevice};
-use crate::fs::{self, Home, Version};
-use crate::host;
-use crate::ledger::{self, Ledger, Owner};
+use crate::control::{self, ActiveControls, Held, PAGE_CACHE, Scope, TargetDevice};
+use crate::fs::{self, Home, Journal, Null, Version};
+use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
-use crate::optional::{self, Available};
 use crate::privilege::worker_identity;
-use crate::testbed::{ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup, Slot, Testbed};
+use crate::testbed::{
+    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup,
+    Slot, Testbed, available_targets,
+};
 use crate::watch::{self, DeviceTimeline, Watch};
-use devices::DeviceControls;
-pub(crate) use devices::of_directory as place_of_directory;
+use crate::{Progress, host};
 
 /// Makes targets ready on this machine.
 ///
@@ -254,7 +255,7 @@ impl LocalTestbed {
         if let Some((slot, _)) = self.slots.iter().find(taken) {
             return Err(TestbedError::machine(format!("slice {slice} of {text} belongs to the target of slot {slot}")));
         }
-        slot::slice_of(&mut self.media, text, slice)
+        slice_of(&mut self.media, text, slice)
             .ok_or_else(|| TestbedError::machine(format!("no slice {slice} of {text}")))
     }
 }
@@ -265,7 +266,7 @@ fn nothing_on(slot: Slot) -> TestbedError {
 
 /// Returns the setup without optional targets that this machine cannot make.
 fn available(setup: &Setup, in_guest: bool) -> Result<Available, TestbedError> {
-    optional::available(setup, |alone| check::check(alone, in_guest).map(drop))
+    available_targets(setup, |alone| check::check(alone, in_guest).map(drop))
 }
 
 impl Testbed for LocalTestbed {
@@ -302,11 +303,7 @@ impl Testbed for LocalTestbed {
             large_disk: setup.large_disk.clone(),
         });
         if !check::touches_something(setup) {
-            return Ok(Opened {
-                host: host::manifest(),
-                controls: slot::not_set(&setup.controls),
-                ..Opened::default()
-            });
+            return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
         }
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner, control::RULES)?);
         // Memory before media, because an image in memory needs backed memory.
@@ -340,8 +337,8 @@ impl Testbed for LocalTestbed {
         let mut occupied = OccupiedSlot::new(slice);
         let provisioned = match &target.kind {
             TargetKind::FileSystem(spec) if fs::of_target(spec)?.home() == Home::Nowhere => {
-                let mut provisioned = slot::provision(target, spec)?;
-                provisioned.record.controls = slot::not_set(&target.controls);
+                let mut provisioned = provision(target, spec)?;
+                provisioned.record.controls = not_set(&target.controls);
                 occupied.state = SlotState::Null;
                 self.slots.insert(slot, occupied);
                 return Ok(provisioned);
@@ -443,7 +440,7 @@ impl Testbed for LocalTestbed {
             && memory.version == cgroup::Version::V2
         {
             // A process has one cgroup of version 2, which for workers is that of the memory limit.
-            let _ = cgroup::write(&memory.path.join(slot::LIMIT), &most.to_string());
+            let _ = cgroup::write(&memory.path.join(LIMIT), &most.to_string());
             return None;
         }
         if occupied.processes.is_none() {
@@ -483,4 +480,228 @@ impl Drop for LocalTestbed {
     fn drop(&mut self) {
         self.close();
     }
+}
+
+// The slot of a target: a target that is ready, on its slice of its medium, in a directory or on the null file
+// system, and the cgroup that counts the processes of its programs.
+
+/// The open media by their text, each with its slices.
+type Media = BTreeMap<String, Vec<Box<dyn OpenMedium>>>;
+
+/// A target that is ready or being prepared.
+struct OccupiedSlot {
+    pub state: SlotState,
+    /// The index of its slice of the medium.
+    pub slice: u32,
+    /// The controls that are set for the processes that measure it. Those on its device are in
+    /// [`devices`].
+    pub controls: ActiveControls,
+    /// Counts the processes of its workers' programs. `None` if none ran or no cgroup is available.
+    pub processes: Option<ProcessCount>,
+}
+
+/// The state of the target.
+enum SlotState {
+    /// It is not ready yet.
+    None,
+    Null,
+    FileSystem(Box<ReadyFileSystem>),
+    Directory(Box<ReadyDirectory>),
+}
+
+impl OccupiedSlot {
+    pub fn new(slice: u32) -> OccupiedSlot {
+        OccupiedSlot { state: SlotState::None, slice, controls: ActiveControls::default(), processes: None }
+    }
+
+    /// Returns the text of its medium.
+    pub fn medium(&self) -> Option<&str> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.medium(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns the target's root and its device's directory below /sys.
+    pub fn place(&self) -> Option<(&Path, Option<&Path>)> {
+        match &self.state {
+            SlotState::None | SlotState::Null => None,
+            SlotState::FileSystem(ready) => Some((ready.root(), ready.device_directory())),
+            SlotState::Directory(ready) => Some((ready.root(), ready.device_directory())),
+        }
+    }
+
+    /// Returns the directory below /sys of the device of its external journal.
+    pub fn journal_directory(&self) -> Option<PathBuf> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.journal_directory(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns a counter of the passes over the file system's journal.
+    pub fn journal(&self) -> Option<Journal> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.journal(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns the bytes that can still be filled, if the target has a file system of its own.
+    pub fn free_bytes(&self) -> Option<u64> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.free_bytes(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    /// Returns the remote procedure calls of its NFS client.
+    pub fn rpcs(&self) -> Option<Rpcs> {
+        match &self.state {
+            SlotState::FileSystem(ready) => ready.rpcs(),
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+        }
+    }
+
+    pub fn make_cold(&mut self, media: &mut Media, reach: ColdReach) -> Result<(), TestbedError> {
+        match &mut self.state {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::Directory(ready) => ready.make_cold(),
+            SlotState::FileSystem(ready) => {
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                ready.make_cold(medium, reach)
+            }
+        }
+    }
+
+    pub fn maintain(&mut self, media: &mut Media, operation: Maintenance) -> Result<Option<Maintained>, TestbedError> {
+        match &mut self.state {
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => {
+                Err(TestbedError::trial(format!("{} needs a file system of this run", operation.name())))
+            }
+            SlotState::FileSystem(ready) => {
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                ready.maintain(operation, medium)
+            }
+        }
+    }
+
+    pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
+        match &self.state {
+            SlotState::None | SlotState::Null => Ok(Quiet { waited_seconds: 0.0, settled: true }),
+            // One syncfs may take seconds.
+            _ if left.is_zero() => Ok(Quiet { waited_seconds: 0.0, settled: false }),
+            SlotState::FileSystem(ready) => ready.quiesce(left),
+            SlotState::Directory(ready) => quiet::quiesce(ready.root(), ready.device_directory(), left),
+        }
+    }
+
+    /// Writes out the target's dirty data.
+    pub fn sync(&self) -> Result<(), TestbedError> {
+        match &self.state {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::FileSystem(ready) => ready.sync(),
+            SlotState::Directory(ready) => quiet::sync(ready.root()),
+        }
+    }
+
+    /// Tears down the target alone.
+    pub fn take_down(&mut self, media: &mut Media, ledger: Option<&Ledger>) -> Result<(), TestbedError> {
+        match std::mem::replace(&mut self.state, SlotState::None) {
+            SlotState::None | SlotState::Null => Ok(()),
+            SlotState::Directory(ready) => ledger.map_or(Ok(()), |ledger| ready.end(ledger)),
+            SlotState::FileSystem(ready) => {
+                let journal = ready.journal_medium().map(str::to_owned);
+                let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
+                let ended = ready.end(medium);
+                let journal = journal.and_then(|key| slice_of(media, &key, 0));
+                ended.and(journal.map_or(Ok(()), OpenMedium::take_back))
+            }
+        }
+    }
+}
+
+/// Returns that slice of the medium. Returns `None` if the medium or the slice does not exist.
+fn slice_of<'m>(media: &'m mut Media, text: &str, slice: u32) -> Option<&'m mut dyn OpenMedium> {
+    let slice = media.get_mut(text)?.get_mut(slice as usize)?;
+    Some(slice.as_mut())
+}
+
+/// The file of a cgroup that holds its limit.
+const LIMIT: &str = "pids.max";
+
+/// A cgroup of the pids controller, and the ledger entry that removes it.
+struct ProcessCount {
+    path: PathBuf,
+    entry: EntryHandle,
+}
+
+impl ProcessCount {
+    /// Creates one. Returns `None` without a pids controller, or if the unified hierarchy does not delegate it already.
+    pub fn make(ledger: &Ledger) -> Option<ProcessCount> {
+        let hierarchy = Hierarchy::find(&Roots::default(), PROCESSES).ok().filter(|found| found.enable.is_none())?;
+        let path = cgroup::free_name(&hierarchy.parent, ledger.owner().pid);
+        let entry = ledger.record(Action::RemoveCgroup { path: path.clone() }).ok()?;
+        let count = ProcessCount { path, entry };
+        if std::fs::create_dir(&count.path).is_ok() {
+            return Some(count);
+        }
+        let _ = count.remove(ledger);
+        None
+    }
+
+    /// Allows `most` processes. Returns the file to which a process writes itself to be counted. Returns `None` if the
+    /// kernel refused the limit.
+    pub fn limit(&self, most: u64) -> Option<PathBuf> {
+        cgroup::write(&self.path.join(LIMIT), &most.to_string()).ok()?;
+        Some(self.path.join("cgroup.procs"))
+    }
+
+    /// Kills the processes in the cgroup and removes it.
+    pub fn remove(self, ledger: &Ledger) -> Result<(), TestbedError> {
+        ledger.undo(self.entry).map(drop)
+    }
+}
+
+/// Returns the simulated target, or the failure that its options request.
+fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, TestbedError> {
+    let options = Null::options(spec)?;
+    if let Some(failure) = options.failure {
+        return Err(failure.error());
+    }
+    let record = TargetRecord {
+        requested_options: spec.options.clone(),
+        risks: fs::requested_risks(spec),
+        notes: vec!["null: a simulation with made-up times".to_owned()],
+        ..Default::default()
+    };
+    Ok(Provisioned {
+        record,
+        root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
+        abilities: Abilities {
+            cold: Some(ColdMethod::Remount),
+            kernel_caches_only: true,
+            durable: true,
+            counters: false,
+            fake: Some(options.fake),
+            why_not_cold: String::new(),
+            why_not_durable: String::new(),
+            no_maintenance: BTreeMap::new(),
+        },
+        free_bytes: u64::MAX,
+        free_inodes: u64::MAX,
+        held: Held::default(),
+        device: None,
+        warnings: Vec::new(),
+    })
+}
+
+/// Records each requested control as not set, because the null file system is a simulation.
+fn not_set(requested: &BTreeMap<String, String>) -> BTreeMap<String, ControlRecord> {
+    let record = |value: &String| ControlRecord {
+        requested: value.clone(),
+        observed: "not set: the null file system is a simulation".to_owned(),
+        effective: false,
+    };
+    requested.iter().map(|(name, value)| (name.clone(), record(value))).collect()
 }

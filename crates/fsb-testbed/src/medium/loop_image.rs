@@ -15,11 +15,9 @@ use fsb_sys::{Roots, block, magic, memory, mountinfo, poll_until, read_trimmed};
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
-use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use super::slices::{Slice, layout};
-use crate::Progress;
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, Slice, filling, layout};
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::{fs, host};
+use crate::{Progress, fs, host};
 
 /// A loop device over an image in a file.
 pub(super) struct LoopImage;

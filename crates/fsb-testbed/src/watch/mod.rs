@@ -3,7 +3,6 @@
 //! The agent reads a source twice: before it starts the worker and after it has the worker's result. It reads nothing
 //! in between, so that watching does not affect the measurement.
 
-pub(crate) mod processes;
 pub(crate) mod sources;
 pub(crate) mod threshold;
 
@@ -292,13 +291,13 @@ mod tests {
     fn this_machine_is_watched_and_sees_a_neighbour() {
         let roots = Roots::default();
         // No process descends from process `u32::MAX`, so all count as foreign.
-        let before = processes::read(&roots);
+        let before = sources::read_processes(&roots);
         let mut neighbour = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let found = fsb_sys::poll_until(std::time::Duration::from_secs(20), || {
-            let used = processes::used_by_others(&before, &processes::read(&roots), u32::MAX);
+            let used = sources::used_by_others(&before, &sources::read_processes(&roots), u32::MAX);
             used.iter().any(|(name, ticks)| name == "sh" && *ticks >= 5)
         });
-        let ours = processes::used_by_others(&before, &processes::read(&roots), std::process::id());
+        let ours = sources::used_by_others(&before, &sources::read_processes(&roots), std::process::id());
         neighbour.kill().unwrap();
         neighbour.wait().unwrap();
         assert!(found, "a process that ran for seconds was not seen");

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::actor::actor;
-use crate::stage::directory;
+use crate::stage::{actor, directory};
 
 tests! {
     a_worker_of_root_is_nobody_and_held_to_its_target,

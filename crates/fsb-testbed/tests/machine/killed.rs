@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 
 use fsb_testbed::{Setup, control, host, ledger};
 
-use crate::actor::actor;
 use crate::side_by_side::divided;
-use crate::stage::{Coordinator, TestDevice, backing_files, directory, eventually, nothing_is_left, setup};
+use crate::stage::{Coordinator, TestDevice, actor, backing_files, directory, eventually, nothing_is_left, setup};
 
 tests! {
     the_coordinator_is_killed,

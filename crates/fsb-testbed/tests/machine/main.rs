@@ -9,7 +9,6 @@ use std::process::ExitCode;
 #[macro_use]
 extern crate fsb_testkit;
 
-mod actor;
 mod confinement;
 mod devices;
 mod directories;
@@ -20,7 +19,7 @@ mod stage;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    if let Some(code) = actor::play(&arguments) {
+    if let Some(code) = stage::play_role(&arguments) {
         return code;
     }
     let tests = [

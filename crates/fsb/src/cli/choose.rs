@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use fsb_codes::notice;
-use fsb_model::race::{Candidate, Factor, Refused};
+use fsb_model::plan::{Candidate, Factor, Refused};
 use fsb_model::{Bytes, FileSystemSpec, Identity, Race, Target, TargetKind};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};

@@ -10,7 +10,7 @@ use std::process;
 use std::time::Instant;
 
 use fsb_codes::notice;
-use fsb_model::race::Refused;
+use fsb_model::plan::Refused;
 use fsb_model::{Place, Plan, RunRecord, Target, Trial, Warning, shell};
 use fsb_report::Report;
 use fsb_report::choice::{self, Choice};
