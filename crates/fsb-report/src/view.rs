@@ -12,8 +12,7 @@ use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
 use crate::mark;
 use crate::run::TracedExplanation;
-use crate::run::claims::PublishedClaims;
-use crate::run::published::Published;
+use crate::run::published::{Published, PublishedClaims};
 use crate::run::summary::{Scaling, Workload};
 use crate::show::{Paragraph, capital, counted};
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::axis::unit;
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, mark, plain, short, value_axis};
-use crate::run::cache_warm_up::ShownWarmUp;
+use crate::run::timeline::ShownWarmUp;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "cache-warm-up", draw: Draw::Row(draw) };

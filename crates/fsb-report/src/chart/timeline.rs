@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::axis::{second_ticks, unit};
 use super::look::{Chart, ChartKind, Draw, color, dash, figure, key, plain, short};
-use crate::run::joined_timeline::JoinedTimeline;
+use crate::run::timeline::JoinedTimeline;
 use crate::view::{Row, View};
 
 pub(super) const KIND: ChartKind = ChartKind { name: "timeline", draw: Draw::Row(draw) };

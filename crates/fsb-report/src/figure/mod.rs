@@ -2,7 +2,6 @@
 
 mod bars;
 mod curves;
-mod fleet;
 pub(crate) mod font;
 mod forest;
 mod plot;
@@ -43,11 +42,11 @@ pub(crate) fn all(report: &Report<'_>) -> Vec<(String, Scene)> {
 
 /// Lays the figures of a fleet out: all comparisons, and the hosts of each comparison.
 pub(crate) fn of_fleet(fleet: &Fleet) -> Vec<(String, Scene)> {
-    let mut figures = vec![("overview".to_owned(), fleet::overview(fleet))];
+    let mut figures = vec![("overview".to_owned(), forest::of_all_comparisons(fleet))];
     let forests = fleet.comparisons.iter().filter(|comparison| !comparison.hosts.is_empty());
     figures.extend(forests.map(|comparison| {
         let name = format!("hosts-{}-{}", plain(&comparison.workload), plain(&comparison.target));
-        (name, fleet::forest(fleet, comparison))
+        (name, forest::of_hosts(fleet, comparison))
     }));
     make_names_unique(&mut figures);
     figures

@@ -2,8 +2,7 @@
 
 use super::member::Format;
 use crate::report::Report;
-use crate::run::claims::PublishedClaim;
-use crate::run::published::{Published, PublishedLayout};
+use crate::run::published::{Published, PublishedClaim, PublishedLayout};
 use crate::view::{CellView, Detail, View};
 use crate::{compare, visible};
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::csv::trials::text;
+use super::csv::text;
 use super::member::Format;
 use crate::report::Report;
 use crate::summary_line::{COLUMNS, Value, lines};

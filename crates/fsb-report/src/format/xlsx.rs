@@ -9,7 +9,7 @@ use fsb_model::Unit;
 use fsb_stats::compare::{Document, SetSummary};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format as CellFormat, Workbook, Worksheet, XlsxError};
 
-use super::csv::{statistics, trials};
+use super::csv::{self, TRIAL_COLUMNS, trial_records};
 use super::member::Format;
 use crate::compare::Selection;
 use crate::compare::between::condition_text;
@@ -79,11 +79,11 @@ fn summary(book: &mut Workbook, report: &Report<'_>) -> Result<(), XlsxError> {
 fn of_trials(book: &mut Workbook, trials: &[ReportTrial], summary: &Summary) -> Result<usize, XlsxError> {
     /// Columns of numbers.
     const NUMBERS: [&str; 7] = ["file_size", "record_size", "threads", "block", "order", "value", "part"];
-    let mut sheet = Sheet::new(book, "Trials", trials::COLUMNS)?;
-    let mut records = trials::records(trials, summary, |text| Cow::Borrowed(text));
+    let mut sheet = Sheet::new(book, "Trials", TRIAL_COLUMNS)?;
+    let mut records = trial_records(trials, summary, |text| Cow::Borrowed(text));
     for record in records.by_ref().take(MOST_LINES) {
         let cell = |(name, text): (&&str, &String)| Cell::of_text(text.clone(), NUMBERS.contains(name));
-        sheet.line(trials::COLUMNS.iter().zip(&record).map(cell))?;
+        sheet.line(TRIAL_COLUMNS.iter().zip(&record).map(cell))?;
     }
     sheet.finish()?;
     Ok(records.count())
@@ -105,7 +105,7 @@ fn of_environment(book: &mut Workbook, summary: &Summary) -> Result<(), XlsxErro
 fn of_statistics(book: &mut Workbook, selection: Selection<'_>) -> Result<usize, XlsxError> {
     /// Columns of numbers; a verdict is a word in the column of values.
     const NUMBERS: [&str; 4] = ["file_size", "record_size", "run", "value"];
-    let table = statistics::render(selection);
+    let table = csv::statistics(selection);
     let mut reader = ::csv::Reader::from_reader(table.as_bytes());
     let columns = reader.headers().map_err(|error| XlsxError::ParameterError(error.to_string()))?.clone();
     let mut sheet = Sheet::new(book, "Statistics", &columns)?;

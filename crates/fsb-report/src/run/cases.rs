@@ -10,10 +10,9 @@ use fsb_stats::{
     RoundLogs, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
-use super::cache_warm_up::WarmUps;
-use super::joined_timeline::JoinedTimeline;
 use super::report_trial::{MetricKind, ReportTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
+use super::timeline::{JoinedTimeline, WarmUps};
 use super::{costs, latency, risks, roles, samples, withheld};
 use crate::mark;
 

@@ -1,17 +1,13 @@
 //! Runs: assembles the summary from a record and its trials. The submodules are the parts of a report on a run.
 
-pub(crate) mod cache_warm_up;
 mod cases;
 mod causes;
-pub(crate) mod claims;
 mod costs;
-mod cycles;
 mod device;
 pub(crate) mod environment;
 mod geometry;
 pub(crate) mod headline;
 pub(crate) mod interference;
-pub(crate) mod joined_timeline;
 pub(crate) mod latency;
 mod method;
 mod neighbours;
@@ -23,6 +19,7 @@ mod samples;
 mod scaling;
 pub(crate) mod sections;
 pub(crate) mod summary;
+pub(crate) mod timeline;
 mod traced;
 mod trust;
 pub(crate) mod view;
@@ -41,20 +38,18 @@ use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 use crate::record_text::{placement_reason_text, stop_reason_text, sufficient_budget};
 use crate::show::{counted, scale};
 
-pub use cache_warm_up::{ShownWarmUp, WarmUps};
 pub use cases::{CaseNow, case_states};
 pub use causes::{Cause, CauseKind, Explanation};
-pub use claims::{ClaimValues, PublishedClaim, PublishedClaims};
-pub use cycles::Cycles;
 pub use device::device_text;
 pub(crate) use device::{bottom_device, disk_kind};
 pub use environment::{EnvironmentRow, EnvironmentTable};
 pub use latency::{Latency, Quantile};
 pub use published::{
-    Published, PublishedLayout, PublishedRate, PublishedRow, PublishedSum, PublishedTable, PublishedValue,
+    ClaimValues, Published, PublishedClaim, PublishedClaims, PublishedLayout, PublishedRate, PublishedRow,
+    PublishedSum, PublishedTable, PublishedValue,
 };
 pub use report_trial::{
-    MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
+    Cycles, MetricKind, ReportTrial, ShownCell, ShownExtras, ShownMetric, ShownTrials, Times, TrialFields, writes,
 };
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
@@ -62,6 +57,7 @@ pub use summary::{
     QuantileSlowdown, Scaling, Secondary, Slowdown, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel,
     Workload,
 };
+pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
 

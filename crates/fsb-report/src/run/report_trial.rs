@@ -15,8 +15,6 @@ use fsb_model::{Better, Interference, Metric, Outcome, Trial, Unit};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::cycles::Cycles;
-
 /// A trial without the fields that no report shows. The others are those of [`Trial`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReportTrial {
@@ -468,6 +466,30 @@ pub(super) fn value(trial: &ReportTrial, primary: &Metric) -> Result<f64, String
     }
 }
 
+// The cycles of a micro-benchmark of 2023.
+
+/// The measured cycles of one trial.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Cycles {
+    /// Iterations of a cycle.
+    pub iterations: u64,
+    /// The mean seconds of an iteration, by cycle.
+    pub seconds: Vec<f64>,
+    /// Seconds from the start of the first cycle, which may warm up, to the end of each measured cycle.
+    pub ends: Vec<f64>,
+}
+
+impl Cycles {
+    /// Returns the cycles from the mean times of measured cycles and the spans of all. Returns `None` if there are none,
+    /// or if the numbers of both do not fit.
+    pub(super) fn new(iterations: u64, seconds: &[f64], spans_ns: &[[u64; 2]]) -> Option<Cycles> {
+        let first = spans_ns.first()?[0];
+        let measured = &spans_ns[spans_ns.len().checked_sub(seconds.len())?..];
+        let ends = measured.iter().map(|[_, end]| end.saturating_sub(first) as f64 * 1e-9).collect();
+        (!seconds.is_empty()).then(|| Cycles { iterations, seconds: seconds.to_vec(), ends })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -497,5 +519,15 @@ mod tests {
             assert_eq!((shown.reason(), shown.counts()), (trial.reason(), trial.counts()));
             assert_eq!(shown.primary().map(Metric::from).as_ref(), trial.primary());
         }
+    }
+
+    #[test]
+    fn times_begin_with_the_first_cycle_and_cycles_with_the_first_measured_one() {
+        let spans = [[1_000_000_000, 1_500_000_000], [1_500_000_000, 2_000_000_000], [2_000_000_000, 4_000_000_000]];
+        let cycles = Cycles::new(10, &[0.1, 0.2], &spans).unwrap();
+        assert_eq!((cycles.iterations, cycles.ends), (10, vec![1.0, 3.0]));
+        assert_eq!(Cycles::new(10, &[], &spans), None);
+        assert_eq!(Cycles::new(10, &[0.1; 4], &spans), None);
+        assert_eq!(Cycles::new(10, &[0.1], &[]), None);
     }
 }

@@ -6,14 +6,12 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
-use super::cache_warm_up::interval_text;
-use super::claims::PublishedClaim;
 use super::environment::EnvironmentTable;
 use super::headline::level;
-use super::joined_timeline::FEWEST;
 use super::latency::{self, quantile_name};
-use super::published::{Published, PublishedLayout, PublishedRow};
+use super::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
 use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
+use super::timeline::{FEWEST, interval_text};
 use super::traced::{TracedCause, TracedExplanation};
 use super::{neighbours, roles, samples};
 use crate::judged::Judged;

@@ -13,14 +13,12 @@ use fsb_stats::{
 };
 use serde::Serialize;
 
-use super::cache_warm_up::WarmUps;
 use super::causes::Explanation;
-use super::claims::PublishedClaims;
-use super::cycles::Cycles;
 use super::environment::EnvironmentTable;
-use super::joined_timeline::JoinedTimeline;
 use super::latency::Latency;
-use super::published::Published;
+use super::published::{Published, PublishedClaims};
+use super::report_trial::Cycles;
+use super::timeline::{JoinedTimeline, WarmUps};
 use super::traced::TracedExplanation;
 use super::withheld::Withheld;
 use crate::mark;
