@@ -14,7 +14,6 @@
 #![expect(unsafe_code, reason = "backends call the kernel and the C library")]
 
 pub mod backend;
-mod background;
 #[cfg(feature = "emulations")]
 pub mod classic;
 mod clock;
@@ -36,7 +35,6 @@ mod threads;
 pub mod worker;
 pub mod workload;
 
-pub use background::{BackgroundGate, Stop, repeat};
 pub use error::{EngineError, ParamError};
 pub use fileset::EXAMINED_FILES;
 pub use hash::mix;
@@ -45,4 +43,5 @@ pub use task::{
     ClockSpec, Context, Gate, Live, Measurement, Rate, Ready, Sizing, Step, StepReport, Stonewall, Task, Units,
 };
 pub use threads::measured_by_agent;
+pub use worker::{BackgroundGate, Stop, repeat};
 pub use workload::{Job, WorkUnit, Workload};

@@ -2,12 +2,16 @@
 
 use std::panic;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
+use fsb_model::observed::BackgroundWork;
+
+use crate::profile::{Profile, Renewal};
 use crate::task::{self, Context, Gate, Live, Measurement, Preparing, Ready, Step, StepReport, Task, Units};
 use crate::workload::{self, Job};
-use crate::{EngineError, fileset};
+use crate::{EngineError, fileset, thread_recorder};
 
 /// Performs one step. Only measure steps ask the gate.
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
@@ -120,4 +124,194 @@ fn told(
         }
         work.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
     })
+}
+
+// The work of a background: a job that is repeated beside the measurement of another one until it is stopped.
+
+/// Ends a background. It is called in another thread than the work.
+pub type Stop = Box<dyn FnOnce() + Send>;
+
+/// The gate of a background.
+pub trait BackgroundGate: Gate {
+    /// Reports that the gate is open and the work starts, and receives the function that ends it.
+    fn started(&mut self, stop: Stop) -> Result<(), EngineError>;
+}
+
+/// Repeats the work of a task, whose files exist, until it is stopped. Work that uses its files up removes them and
+/// makes new ones before the next repetition, without waiting for the device.
+///
+/// # Errors
+///
+/// Returns the error of the work, unless it was stopped before.
+pub fn repeat(task: &Task, gate: &mut dyn BackgroundGate) -> Result<BackgroundWork, EngineError> {
+    let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
+    let job: Arc<dyn Job> = job.into();
+    let profile = job.profile();
+    let ends = Arc::new(AtomicBool::new(false));
+    let operations = if profile.repeats_in_place { u64::MAX } else { profile.operations };
+    let context = Context { operations, ends: Some(Arc::clone(&ends)), ..Context::new(task)? };
+    let [asked, done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let stop: Stop = {
+        let (job, context, asked, done) = (Arc::clone(&job), context.clone(), Arc::clone(&asked), Arc::clone(&done));
+        let runs_programs = profile.program.is_some();
+        Box::new(move || {
+            asked.store(true, Ordering::Release);
+            ends.store(true, Ordering::Release);
+            // The work may be about to start its next program.
+            while runs_programs && !done.load(Ordering::Acquire) {
+                job.end_programs(&context);
+                thread::sleep(Duration::from_millis(20));
+            }
+        })
+    };
+    let before = thread_recorder::usage_with_children();
+    let mut opening = Opening { gate, stop: Some(stop), started: None };
+    let worked = cycles(&*job, &profile, context, &asked, &mut opening);
+    done.store(true, Ordering::Release);
+    let cpu_seconds = thread_recorder::usage_with_children() - before;
+    Ok(BackgroundWork { cpu_seconds, ..worked? })
+}
+
+/// A gate that is open for all repetitions after the first one.
+struct Opening<'g> {
+    gate: &'g mut dyn BackgroundGate,
+    stop: Option<Stop>,
+    started: Option<Instant>,
+}
+
+impl Gate for Opening<'_> {
+    fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
+        let Some(stop) = self.stop.take() else { return Ok(()) };
+        self.gate.ready(ready)?;
+        self.started = Some(Instant::now());
+        self.gate.started(stop)
+    }
+}
+
+fn cycles(
+    job: &dyn Job,
+    profile: &Profile,
+    mut context: Context,
+    asked: &AtomicBool,
+    opening: &mut Opening<'_>,
+) -> Result<BackgroundWork, EngineError> {
+    let mut work = BackgroundWork::default();
+    let is_over = || asked.load(Ordering::Acquire);
+    // The files of a command are those that it left, as its own script changes them.
+    let renews =
+        profile.renewal == Renewal::Recreate && (profile.program.is_none() || job.params().contains_key("prepare"));
+    loop {
+        match job.measure(&context, opening) {
+            Ok(measured) => {
+                work.operations += measured.operations;
+                work.bytes += measured.bytes;
+            }
+            // A program was killed.
+            Err(_) if is_over() => {}
+            Err(error) => return Err(error),
+        }
+        work.seconds = opening.started.map_or(0.0, |started| started.elapsed().as_secs_f64());
+        if is_over() {
+            return Ok(work);
+        }
+        context.repetition = context.repetition.wrapping_add(1);
+        if renews {
+            let files = Context { preparing: Preparing::Files, ..context.clone() };
+            match job.cleanup(&context).and_then(|()| job.prepare(&files)) {
+                Err(error) if !is_over() => return Err(error),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::sync::mpsc::{Sender, channel};
+
+    use fsb_model::WorkloadSpec;
+
+    use super::*;
+    use crate::workload::testing::{task, with};
+
+    /// Counts how often it was opened, and sends the function that stops the work.
+    struct Told {
+        opened: u32,
+        stop: Sender<Stop>,
+    }
+
+    impl Gate for Told {
+        fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
+            self.opened += 1;
+            Ok(())
+        }
+    }
+
+    impl BackgroundGate for Told {
+        fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
+            self.stop.send(stop).map_err(|_| EngineError::new("the test has ended"))
+        }
+    }
+
+    /// Runs a background in a directory until `enough` returns true.
+    fn run(spec: &WorkloadSpec, root: &Path, enough: impl Fn() -> bool) -> Result<BackgroundWork, EngineError> {
+        let of = |step| Task { background: true, ..task(step, spec, root, 1) };
+        super::perform(&of(Step::Prepare), &mut Told { opened: 0, stop: channel().0 })?;
+        let (stop, stopped) = channel();
+        let measure = of(Step::Measure);
+        let worked = thread::scope(|scope| {
+            let work = scope.spawn(move || {
+                let mut gate = Told { opened: 0, stop };
+                (repeat(&measure, &mut gate), gate.opened)
+            });
+            // The work may end by itself, with an error.
+            if let Ok(stop) = stopped.recv() {
+                while !enough() && !work.is_finished() {
+                    thread::yield_now();
+                }
+                stop();
+            }
+            work.join().unwrap()
+        });
+        super::perform(&of(Step::Cleanup), &mut Told { opened: 0, stop: channel().0 })?;
+        assert_eq!(worked.1, 1, "the gate is asked once");
+        worked.0
+    }
+
+    #[test]
+    fn work_is_repeated_in_a_directory_of_its_own_until_it_is_stopped() {
+        let root = tempfile::tempdir().unwrap();
+        let files = || std::fs::read_dir(root.path().join("fsb-background")).map_or(0, Iterator::count);
+        let in_place =
+            with("write", &[("file_size", "64K".into()), ("block_size", "4K".into()), ("overwrite", true.into())]);
+        let worked = run(&in_place, root.path(), || files() > 0).unwrap();
+        assert!(worked.bytes == worked.operations * 4096 && worked.seconds > 0.0, "{worked:?}");
+        // Five files are removed and made again, until it is stopped.
+        let storm = with("create", &[("files", 5.into())]);
+        let made = RefCell::new(BTreeSet::new());
+        let made_again = || {
+            made.borrow_mut()
+                .extend(std::fs::metadata(root.path().join("fsb-background")).and_then(|it| it.modified()));
+            made.borrow().len() > 5
+        };
+        let worked = run(&storm, root.path(), made_again).unwrap();
+        assert!(worked.operations > 5, "{worked:?}");
+        assert!(std::fs::read_dir(root.path()).unwrap().next().is_none(), "nothing is left");
+    }
+
+    #[test]
+    fn a_command_without_an_end_is_killed_and_one_that_fails_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let began = || root.path().join("fsb-background/began").exists();
+        let endless =
+            with("command", &[("command", "touch began; while :; do :; done".into()), ("durability", "none".into())]);
+        let worked = run(&endless, root.path(), began).unwrap();
+        assert_eq!((worked.operations, worked.bytes), (0, 0));
+        let error =
+            run(&with("command", &[("command", "no-such-program-7".into())]), root.path(), || false).unwrap_err();
+        assert!(error.message.contains("no-such-program-7"), "{error}");
+    }
 }

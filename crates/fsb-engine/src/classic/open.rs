@@ -611,7 +611,7 @@ fn make_anew(path: &Path) -> Result<(), EngineError> {
 }
 
 /// creat(2).
-pub(super) fn empty(path: &Path) -> Result<(), EngineError> {
+fn empty(path: &Path) -> Result<(), EngineError> {
     close(path, open_file(path, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, MODE)?)
 }
 

@@ -34,7 +34,6 @@ mod spec;
 pub(crate) mod testing;
 mod truncate;
 mod untar_build;
-mod warm_up;
 mod xattr;
 
 pub use job::{Job, WorkUnit, Workload};
@@ -101,7 +100,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &read_write::REPWRITEV,
     &read_write::PREADV,
     &read_write::REPREADV,
-    &warm_up::CACHE_WARM_UP,
+    &read_write::CACHE_WARM_UP,
     &micro::MICRO_CREATE,
     &micro::MICRO_READ,
     &micro::MICRO_WRITE,

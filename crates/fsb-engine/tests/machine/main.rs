@@ -5,7 +5,6 @@
 #[macro_use]
 extern crate fsb_testkit;
 
-mod backends;
 #[path = "../common/mod.rs"]
 mod common;
 mod files;

@@ -8,7 +8,6 @@
 
 mod entries;
 mod operations;
-mod program;
 mod shared;
 mod thread;
 

@@ -7,8 +7,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::entries::{self, Nothing, Set, Taken, Want};
-use super::program::CompiledStep;
-use super::shared::{FileRing, FlowShared, FlowSlot, OpResult, Opened};
+use super::shared::{CompiledStep, FileRing, FlowShared, FlowSlot, OpResult, Opened};
 use super::thread::{self, FlowThread};
 use crate::EngineError;
 use crate::backend::{Flush, OpenFlags, Session, Slot};

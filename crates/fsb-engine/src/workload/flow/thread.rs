@@ -21,8 +21,7 @@ use io_uring::{opcode, types};
 use rustix::io::Errno;
 
 use super::entries::{self, LONGEST_PATH, PathBuffer};
-use super::program::{CompiledStep, Program};
-use super::shared::{Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS};
+use super::shared::{CompiledStep, Counter, FileRing, FlowShared, FlowSlot, OpResult, PARTS, Program};
 use crate::backend::uring::Ring;
 use crate::backend::{Completion, Session, Setup};
 use crate::clock::{self, Circumstances, Clock};
