@@ -8,16 +8,14 @@
 //!
 //! [`input`] opens user-supplied files. [`remove_tree`] removes the directories that programs of the user leave, whatever
 //! their depth and permissions.
+
 #![forbid(unsafe_code)]
 
 mod error;
 pub mod input;
 mod output;
-mod page;
 mod place;
 mod read;
-#[cfg(test)]
-mod tests;
 mod tree;
 
 use std::ffi::OsStr;
@@ -27,16 +25,14 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fsb_model::{RunRecord, Trial};
+use place::{HeldDirectory, Open};
 use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
-use place::{HeldDirectory, Open};
-
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
-pub use page::{element as page_element, is_page};
 pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
-pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, read};
+pub use read::{Contents, Journal, Line, RUN_FILE, Reader, TRIALS_FILE, is_page, page_element, read};
 pub use tree::remove_tree;
 
 /// An open run directory that trials are appended to. No other run appends to it while it is open.
@@ -354,4 +350,571 @@ impl Lock {
 
 fn one_line(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use fsb_model::publication::{self, Publication, Removal};
+    use fsb_model::trial::SCHEMA;
+    use fsb_model::{Trial, Warning, run};
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn record() -> RunRecord {
+        serde_json::from_value(json!({
+            "schema": run::SCHEMA, "name": "ext4", "cells": [], "added_later": {"kept": true},
+            "plan": {"name": "quick", "targets": [], "workloads": [], "repetition": {"blocks": {"blocks": 5}},
+                     "seed": 1, "size": "2G", "dir": ".", "theta": 0.03},
+        }))
+        .unwrap()
+    }
+
+    fn trial(order: u32) -> Trial {
+        serde_json::from_value(json!({
+            "schema": SCHEMA, "id": format!("b1.ext4.{order}"), "phase": "measured", "block": 1, "order": order, "attempt": 1,
+            "target": "ext4", "kernel": "6.18", "workload": "write 1M", "operation": "write", "params": {},
+            "started": "2026-01-01T00:00:00Z", "outcome": "ok", "a_newer_field": [1, 2],
+        }))
+        .unwrap()
+    }
+
+    fn create(path: &Path) -> Result<RunDirectory, StoreError> {
+        RunDirectory::create(path, &record(), ResultOwner::this_user(), "the first")
+    }
+
+    fn resume(path: &Path) -> Result<(RunDirectory, Contents), StoreError> {
+        RunDirectory::resume(Claim::take(path, ResultOwner::this_user(), "the second")?)
+    }
+
+    fn filled(trials: u32) -> (tempfile::TempDir, PathBuf) {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("run");
+        let mut directory = create(&path).unwrap();
+        (0..trials).for_each(|order| directory.append(&trial(order)).unwrap());
+        (temporary, path)
+    }
+
+    #[test]
+    fn records_are_read_back_with_fields_of_newer_versions() {
+        let (_temporary, path) = filled(3);
+        let contents = read(&path).unwrap();
+        assert_eq!(contents.record, record());
+        assert_eq!(contents.trials, (0..3).map(trial).collect::<Vec<_>>());
+        assert_eq!(contents.trials[0].extra["a_newer_field"], json!([1, 2]));
+        assert!(contents.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_directory_that_holds_something_is_refused() {
+        let (_temporary, path) = filled(0);
+        assert!(matches!(create(&path), Err(StoreError::NotEmpty(_))));
+    }
+
+    #[test]
+    fn a_half_last_line_is_dropped_and_a_resume_goes_on_cleanly() {
+        let (_temporary, path) = filled(2);
+        let journal = path.join(TRIALS_FILE);
+        let whole = fs::read(&journal).unwrap();
+        fs::write(&journal, &whole[..whole.len() - 10]).unwrap();
+        let (mut directory, contents) = resume(&path).unwrap();
+        assert_eq!((contents.trials.len(), contents.warnings.len()), (1, 1));
+        directory.append(&trial(7)).unwrap();
+        let again = read(&path).unwrap();
+        assert_eq!(again.trials, [trial(0), trial(7)]);
+        assert!(again.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_broken_line_in_the_middle_is_an_error_with_its_number() {
+        let (_temporary, path) = filled(3);
+        let journal = path.join(TRIALS_FILE);
+        let text = fs::read_to_string(&journal).unwrap();
+        let mut lines: Vec<_> = text.lines().collect();
+        lines[1] = "{\"schema\":";
+        fs::write(&journal, lines.join("\n") + "\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn warnings_of_version_1_become_conditions() {
+        let (_temporary, path) = filled(1);
+        let run = path.join(RUN_FILE);
+        let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&run).unwrap()).unwrap();
+        record["schema"] = "fsbench/run/1".into();
+        record["warnings"] =
+            json!(["not alone: process 7 (fsb run ext4) measured at the same time; …", "loop can discard"]);
+        fs::write(&run, record.to_string()).unwrap();
+        let concurrent = Warning::Concurrent { run: "process 7 (fsb run ext4)".to_owned(), more: 0 };
+        let discard = Warning::Text("loop can discard".to_owned());
+        assert_eq!(read(&path).unwrap().record.warnings, [concurrent, discard]);
+    }
+
+    #[test]
+    fn a_newer_major_is_refused_and_a_newer_minor_is_not() {
+        let (_temporary, path) = filled(1);
+        let run = path.join(RUN_FILE);
+        let text = fs::read_to_string(&run).unwrap();
+        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/2.7")).unwrap();
+        assert!(read(&path).is_ok());
+        fs::write(&run, text.replace(run::SCHEMA, "fsbench/run/3")).unwrap();
+        assert!(matches!(read(&path), Err(StoreError::Newer { .. })));
+        fs::write(&run, text.replace(run::SCHEMA, "somebody/else/1")).unwrap();
+        assert!(matches!(read(&path), Err(StoreError::Schema { .. })));
+    }
+
+    #[test]
+    fn a_directory_without_a_record_is_refused() {
+        let temporary = tempfile::tempdir().unwrap();
+        assert!(matches!(read(temporary.path()), Err(StoreError::NoRun(_))));
+    }
+
+    #[test]
+    fn endless_input_is_refused_at_once() {
+        let pipe = |path: &Path| {
+            let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+        };
+        let device = |path: &Path| std::os::unix::fs::symlink("/dev/zero", path).unwrap();
+        let sparse = |path: &Path| fs::File::create(path).unwrap().set_len(1 << 40).unwrap();
+        type Make<'m> = &'m dyn Fn(&Path);
+        let make: [(Make<'_>, &str, &str); 3] = [
+            (&pipe, "it is a pipe", "it is a pipe"),
+            (&device, "it is a device", "it is a device"),
+            (&sparse, "it is larger than", "line 1: it is longer than"),
+        ];
+        for (make, of_record, of_journal) in make {
+            for (name, why) in [(RUN_FILE, of_record), (TRIALS_FILE, of_journal)] {
+                let (_temporary, path) = filled(1);
+                fs::remove_file(path.join(name)).unwrap();
+                make(&path.join(name));
+                let error = read(&path).unwrap_err();
+                assert!(error.to_string().contains(why), "{error}");
+                assert!(!matches!(error, StoreError::Io { .. }), "{error:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_huge_numbers_and_repeated_keys_are_errors_of_their_line() {
+        let deep = format!("{{\"extra\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
+        let whole = serde_json::to_string(&trial(1)).unwrap();
+        let twice = whole.replacen('{', "{\"block\": 7,", 1);
+        let huge = whole.replace("\"block\":1", "\"block\":99999999999999999999");
+        let endless = whole.replace("[1,2]", "1e999");
+        let nan = whole.replace("[1,2]", "NaN");
+        for line in [deep, twice, huge, endless, nan] {
+            let (_temporary, path) = filled(1);
+            let journal = path.join(TRIALS_FILE);
+            let first = fs::read_to_string(&journal).unwrap();
+            fs::write(&journal, format!("{first}{line}\n")).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains("trials.jsonl, line 2: ") && error.len() < 400, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_second_pass_reads_the_same_lines() {
+        let (_temporary, path) = filled(3);
+        let mut reader = Reader::open(&path).unwrap();
+        fs::remove_file(path.join(TRIALS_FILE)).unwrap();
+        for _ in 0..2 {
+            let mut seen = Vec::new();
+            reader.trials(|line, trial: Trial| seen.push((line, trial.order))).unwrap();
+            assert_eq!(seen, [(1, 0), (2, 1), (3, 2)]);
+        }
+    }
+
+    proptest! {
+        /// Cutting the journal anywhere loses at most one line.
+        #[test]
+        fn a_cut_journal_loses_at_most_its_last_line(cut in 0usize..1200) {
+            let (_temporary, path) = filled(3);
+            let journal = path.join(TRIALS_FILE);
+            let whole = fs::read(&journal).unwrap();
+            let cut = cut.min(whole.len());
+            fs::write(&journal, &whole[..cut]).unwrap();
+            let lines = whole[..cut].iter().filter(|byte| **byte == b'\n').count();
+            let contents = read(&path).unwrap();
+            prop_assert!(contents.trials.len() >= lines && contents.trials.len() <= lines + 1);
+        }
+
+        #[test]
+        fn garbage_never_panics(garbage in prop::collection::vec(any::<u8>(), 0..200)) {
+            let (_temporary, path) = filled(1);
+            fs::write(path.join(TRIALS_FILE), &garbage).unwrap();
+            let _ = read(&path);
+            fs::write(path.join(RUN_FILE), &garbage).unwrap();
+            let _ = read(&path);
+        }
+    }
+
+    #[test]
+    fn a_writer_that_fails_or_panics_keeps_the_old_file_and_leaves_no_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.html");
+        let result_owner = ResultOwner::this_user();
+        crate::replace(&path, b"old", &result_owner).unwrap();
+        let failed = crate::replace_with(&path, &result_owner, |file| {
+            file.write_all(&[b'x'; 1 << 20])?;
+            Err(std::io::Error::other("no more"))
+        });
+        assert!(matches!(failed, Err(StoreError::Io { what: "write", .. })), "{failed:?}");
+        let panicked = std::panic::catch_unwind(|| crate::replace_with(&path, &result_owner, |_| panic!("on purpose")));
+        assert!(panicked.is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        crate::replace_with(&path, &result_owner, |file| file.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    // Other users of the machine place links, locks and pipes at the paths that the store uses.
+
+    const OTHER: u32 = 4711;
+
+    /// A directory that only its owner may write to.
+    fn place() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    fn give(path: &Path, uid: u32) {
+        std::os::unix::fs::lchown(path, Some(uid), Some(uid)).unwrap();
+    }
+
+    fn mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_planted_link_is_replaced_and_not_followed() {
+        let place = place();
+        let run = place.path().join("run");
+        let directory = create(&run).unwrap();
+        let (precious, linked) = (place.path().join("precious"), place.path().join("linked"));
+        for path in [&precious, &linked] {
+            fs::write(path, "precious").unwrap();
+            mode(path, 0o600);
+        }
+        symlink(&precious, run.join("report.html")).unwrap();
+        fs::hard_link(&linked, run.join("trials.csv")).unwrap();
+        directory.write_file("report.html", b"report").unwrap();
+        directory.write_file("trials.csv", b"table").unwrap();
+        for path in [&precious, &linked] {
+            assert_eq!(fs::read_to_string(path).unwrap(), "precious");
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), "report");
+        assert!(fs::symlink_metadata(run.join("report.html")).unwrap().is_file());
+    }
+
+    #[test]
+    fn a_resume_appends_to_no_file_that_has_other_names() {
+        let place = place();
+        let run = place.path().join("run");
+        let mut directory = create(&run).unwrap();
+        directory.append(&trial(0)).unwrap();
+        drop(directory);
+        let other = place.path().join("other");
+        fs::hard_link(run.join(TRIALS_FILE), &other).unwrap();
+        let before = fs::read(&other).unwrap();
+        let (mut directory, contents) = resume(&run).unwrap();
+        assert_eq!(contents.trials.len(), 1);
+        directory.append(&trial(1)).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), before);
+        assert_eq!(read(&run).unwrap().trials.len(), 2);
+    }
+
+    #[test]
+    fn a_directory_that_is_exchanged_keeps_its_files() {
+        let place = place();
+        let (run, moved, victim) = (place.path().join("run"), place.path().join("moved"), place.path().join("victim"));
+        fs::create_dir(&victim).unwrap();
+        let mut directory = create(&run).unwrap();
+        fs::rename(&run, &moved).unwrap();
+        symlink(&victim, &run).unwrap();
+        directory.append(&trial(0)).unwrap();
+        directory.write_record(&record()).unwrap();
+        directory.write_file("report.html", b"report").unwrap();
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+        assert!(moved.join("report.html").exists() && !directory.is_deleted());
+        assert_eq!(read(&moved).unwrap().trials.len(), 1);
+    }
+
+    #[test]
+    fn two_do_not_write_to_one_directory() {
+        let place = place();
+        let run = place.path().join("run");
+        let first = create(&run).unwrap();
+        let error = resume(&run).unwrap_err();
+        assert!(matches!(&error, StoreError::Busy { holder, .. } if holder == "the first"), "{error}");
+        drop(first);
+        assert!(!run.join(LOCK_FILE).exists());
+        resume(&run).unwrap();
+    }
+
+    #[test]
+    fn a_lock_of_somebody_else_is_refused() {
+        let place = place();
+        let run = place.path().join("run");
+        drop(create(&run).unwrap());
+        let precious = place.path().join("precious");
+        fs::write(&precious, "precious").unwrap();
+        fs::hard_link(&precious, run.join(LOCK_FILE)).unwrap();
+        assert!(matches!(resume(&run).unwrap_err(), StoreError::Planted(_)));
+        fs::remove_file(run.join(LOCK_FILE)).unwrap();
+        symlink(&precious, run.join(LOCK_FILE)).unwrap();
+        assert!(resume(&run).is_err());
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    }
+
+    #[test]
+    fn results_survive_the_loss_of_the_directory() {
+        let place = place();
+        let run = place.path().join("run");
+        let mut directory = create(&run).unwrap();
+        directory.append(&trial(0)).unwrap();
+        fs::remove_dir_all(&run).unwrap();
+        assert!(matches!(directory.append(&trial(1)), Err(StoreError::Deleted(_))));
+        assert!(directory.is_deleted());
+        directory.restore().unwrap();
+        assert!(!directory.is_deleted());
+        let contents = read(&run).unwrap();
+        assert_eq!((contents.trials.len(), contents.record), (2, record()));
+        // Only the trials.
+        fs::remove_file(run.join(TRIALS_FILE)).unwrap();
+        assert!(directory.is_deleted());
+        directory.restore().unwrap();
+        assert_eq!(read(&run).unwrap().trials.len(), 2);
+        // Another run has the name by now.
+        fs::remove_dir_all(&run).unwrap();
+        fs::create_dir(&run).unwrap();
+        fs::write(run.join("theirs"), "").unwrap();
+        directory.restore().unwrap();
+        assert_eq!(directory.path(), place.path().join("run.saved"));
+        assert_eq!(read(directory.path()).unwrap().trials.len(), 2);
+        assert_eq!(fs::read_dir(&run).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn root_writes_only_below_what_is_its_own() {
+        if !fsb_testkit::root_for("root_writes_only_below_what_is_its_own") {
+            return;
+        }
+        let place = place();
+        let refused = |path: &Path, part: &Path| {
+            let error = create(path).unwrap_err();
+            let component = part.to_owned();
+            assert!(matches!(&error, StoreError::Untrusted { component: found, .. } if *found == component), "{error}");
+            assert!(matches!(check_new(path, &ResultOwner::this_user()), Err(StoreError::Untrusted { .. })));
+            error.to_string()
+        };
+        let theirs = place.path().join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        give(&theirs, OTHER);
+        let said = refused(&theirs.join("a/b"), &theirs);
+        assert!(said.contains("user 4711") && said.contains("sudo"), "{said}");
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
+        // A directory that root owns below another user's directory could be exchanged.
+        fs::create_dir(theirs.join("own")).unwrap();
+        refused(&theirs.join("own"), &theirs);
+        // One that others may write to.
+        let shared = place.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        for bits in [0o777, 0o775] {
+            mode(&shared, bits);
+            assert!(refused(&shared.join("run"), &shared).contains("chmod go-w"));
+        }
+        // Sticky as /tmp is: what is there must be root's.
+        mode(&shared, 0o1777);
+        drop(create(&shared.join("run")).unwrap());
+        fs::create_dir(shared.join("planted")).unwrap();
+        give(&shared.join("planted"), OTHER);
+        refused(&shared.join("planted"), &shared.join("planted"));
+        symlink(place.path(), shared.join("link")).unwrap();
+        drop(create(&shared.join("link/through")).unwrap());
+        give(&shared.join("link"), OTHER);
+        refused(&shared.join("link/x"), &shared.join("link"));
+    }
+
+    #[test]
+    fn files_that_are_named_lead_nowhere_else() {
+        if !fsb_testkit::root_for("files_that_are_named_lead_nowhere_else") {
+            return;
+        }
+        let place = place();
+        let shared = place.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        mode(&shared, 0o1777);
+        let precious = place.path().join("precious");
+        fs::write(&precious, "precious").unwrap();
+        let result_owner = ResultOwner::this_user();
+        // A link of root's own is followed, another's is not.
+        let link = shared.join("link");
+        symlink(&precious, &link).unwrap();
+        replace(&link, b"mine", &result_owner).unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "mine");
+        give(&link, OTHER);
+        assert!(matches!(replace(&link, b"theirs", &result_owner), Err(StoreError::Planted(_))));
+        assert!(matches!(append(&link, &result_owner), Err(StoreError::Planted(_))));
+        // A pipe of another is not even waited for.
+        let pipe = shared.join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &pipe,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o666),
+            0,
+        )
+        .unwrap();
+        give(&pipe, OTHER);
+        assert!(matches!(replace(&pipe, b"x", &result_owner), Err(StoreError::Planted(_))));
+        // What is there already may be another name of any file.
+        let hard = shared.join("hard");
+        fs::hard_link(&precious, &hard).unwrap();
+        assert!(matches!(append(&hard, &result_owner), Err(StoreError::Planted(_))));
+        replace(&hard, b"new", &result_owner).unwrap();
+        assert_eq!(
+            (fs::read_to_string(&precious).unwrap(), fs::read_to_string(&hard).unwrap()),
+            ("mine".into(), "new".into())
+        );
+        // Devices and this process's own descriptors are written to as they are.
+        replace(Path::new("/dev/null"), b"x", &result_owner).unwrap();
+        replace(Path::new("/dev/fd/2"), b"", &result_owner).unwrap();
+        use std::os::unix::fs::FileTypeExt;
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    }
+
+    /// A user who may write to the parent directory can exchange the run directory at any moment. The store must never
+    /// write outside the run directory that it holds open.
+    #[test]
+    fn nothing_leaves_a_directory_that_is_exchanged_all_the_time() {
+        let place = place();
+        let (run, away, victim) = (place.path().join("run"), place.path().join("away"), place.path().join("victim"));
+        fs::create_dir(&victim).unwrap();
+        let mut directory = create(&run).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    let _ = fs::rename(&run, &away).and_then(|()| symlink(&victim, &run));
+                    let _ = fs::remove_file(&run).and_then(|()| fs::rename(&away, &run));
+                    let _ = symlink(&victim, away.join("report.html"));
+                }
+            });
+            for order in 0..40 {
+                directory.append(&trial(order)).unwrap();
+                directory.write_file("report.html", b"report").unwrap();
+                directory.write_record(&record()).unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(fs::read_dir(&victim).unwrap().count(), 0);
+        let left = if away.exists() { &away } else { &run };
+        assert_eq!(read(left).unwrap().trials.len(), 40);
+        let names = fs::read_dir(left).unwrap().flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
+        assert!(names.len() <= 4, "nothing unfinished stays: {names:?}");
+    }
+
+    fn publication() -> Publication {
+        let removed = vec![Removal { class: "serials".to_owned(), what: "serial numbers".to_owned(), values: 2 }];
+        Publication {
+            schema: publication::SCHEMA.to_owned(),
+            fsb_version: "0.1.0".to_owned(),
+            removed,
+            kept: Vec::new(),
+        }
+    }
+
+    fn page_with(element: &str) -> (tempfile::TempDir, PathBuf) {
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("a.html");
+        fs::write(&path, format!("<!doctype html>\n<head>\n<meta charset=\"utf-8\">\n{element}\n<body>text</body>\n"))
+            .unwrap();
+        (temporary, path)
+    }
+
+    fn page(trials: &[Trial]) -> String {
+        page_element(&publication(), &record(), trials).unwrap()
+    }
+
+    /// Returns an element that holds these bytes.
+    fn element_of(bytes: &[u8]) -> String {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, encoder.finish().unwrap());
+        page(&[]).split_inclusive('>').next().unwrap().to_owned() + &text + "</script>"
+    }
+
+    #[test]
+    fn a_published_page_is_read_like_its_run_directory() {
+        let trials: Vec<Trial> = (0..3).map(trial).collect();
+        let (_temporary, path) = page_with(&page(&trials));
+        assert!(is_page(&path));
+        let contents = read(&path).unwrap();
+        assert_eq!((contents.record, contents.trials), (record(), trials));
+        let mut reader = Reader::open(&path).unwrap();
+        assert_eq!((reader.publication.clone(), reader.journal_path()), (Some(publication()), path.as_path()));
+        for _pass in 0..2 {
+            let mut lines = Vec::new();
+            reader.trials(|line, _: Trial| lines.push(line)).unwrap();
+            assert_eq!(lines, [1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn a_truncated_or_damaged_page_is_refused_with_the_cause() {
+        let whole = page(&[trial(0)]);
+        let data = whole.find('>').unwrap() + 1;
+        let cases = [
+            (whole[..whole.len() - 40].to_owned(), "ends within its data"),
+            (whole[..data + 6].to_owned() + "</script>", ""),
+            (whole[..data].to_owned() + "</script>", ""),
+            (whole.replacen("H4sI", "H4!I", 1), "Invalid symbol"),
+            (whole.replacen("H4sI", "AAAA", 1), "invalid gzip header"),
+            (element_of(b""), "it holds no run"),
+            (element_of(&[b'x'; 2 << 20]), "longer than 1 MiB"),
+        ];
+        for (element, why) in cases {
+            let (_temporary, path) = page_with("");
+            fs::write(&path, format!("<!doctype html>\n{element}")).unwrap();
+            let error = read(&path).unwrap_err();
+            assert!(matches!(error, StoreError::DamagedPage { .. }), "{error:?}");
+            assert!(error.to_string().contains(why), "{error}");
+        }
+        let header = serde_json::to_string(&publication()).unwrap();
+        for (lines, code) in [
+            ("{}\n".to_owned(), "store/other-schema"),
+            (header.replace("publication/1", "publication/2"), "store/newer"),
+            (format!("{header}\n{{}}\n"), "store/other-schema"),
+            (format!("{header}\nno JSON\n"), "store/syntax"),
+        ] {
+            let (_temporary, path) = page_with(&element_of(lines.as_bytes()));
+            let error = read(&path).unwrap_err();
+            assert_eq!(fsb_model::Coded::code(&error).name, code, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_unpacks_to_more_than_the_limit_is_refused() {
+        let (_temporary, path) = page_with(&page(&[]));
+        let mut found = read::Page::open(&path).unwrap().unwrap();
+        let length = found.lines().unwrap().read_to_end(&mut Vec::new()).unwrap() as u64;
+        for (most, is_read) in [(length, true), (length - 1, false)] {
+            found.most = most;
+            assert_eq!(found.lines().unwrap().read_to_end(&mut Vec::new()).is_ok(), is_read);
+        }
+    }
+
+    #[test]
+    fn a_page_without_a_run_is_refused() {
+        let (_temporary, path) = page_with("");
+        assert!(!is_page(&path));
+        assert!(matches!(read(&path).unwrap_err(), StoreError::NoRun(_)));
+    }
 }

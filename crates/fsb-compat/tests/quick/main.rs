@@ -2,11 +2,9 @@
 
 mod every_file;
 mod fio;
-mod ior;
 mod iozone;
 mod others;
 mod ours;
-mod phoronix;
 
 use std::path::{Path, PathBuf};
 

@@ -5,6 +5,8 @@ use std::fs;
 use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{self, Settings};
 use fsb_compat::read_file;
+use fsb_model::Unit;
+use fsb_model::metric::Better;
 use fsb_model::set::GapReason;
 
 use crate::ours::ours;
@@ -266,4 +268,238 @@ fn a_bad_number_is_left_out_with_its_line() {
     let end = at + text[at..].find('\n').unwrap();
     let runs = parse_all("sysbench", &format!("{}reads/s: 1e9{}", &text[..at], &text[end..]));
     assert_eq!(remarks(&runs[0]), [format!("{line}: no number with two digits, left out: 'reads/s: 1e9'")]);
+}
+
+// The text output of IOR and the summaries of mdtest.
+
+#[test]
+fn each_iteration_is_a_run_of_all_tests() {
+    let runs = read_file(&golden("ior/4.1-two-tests.txt")).unwrap();
+    assert_eq!(runs.len(), 2);
+    let [own, shared] = ["POSIX, file-per-process, 2 tasks", "POSIX, single-shared-file, 2 tasks"];
+    let workloads: Vec<&str> = runs[1].series.iter().filter_map(|series| series.workload.as_deref()).collect();
+    assert_eq!(workloads, [[own; 4], [shared; 4]].concat());
+    let sizes: Vec<_> = runs[1].series.iter().map(|series| series.points[0].file_size.unwrap() >> 20).collect();
+    // Blocks of 2 MiB: one in each file; then three segments of two tasks in one file.
+    assert_eq!(sizes, [2, 2, 2, 2, 12, 12, 12, 12]);
+    assert!(runs[0].series.iter().all(|series| series.points[0].record_size == Some(256 << 10)));
+    let write = &series(&runs[0], "write", "throughput").points[0];
+    assert_eq!((write.value, write.line), (8512.0 * 1_048_576.0, 34));
+    assert_eq!(
+        value(&read_file(&golden("ior/4.1-random.txt")).unwrap()[1], "random_read", "operation_rate"),
+        235_263.0
+    );
+    for run in &runs {
+        assert_eq!((run.version.as_deref(), run.command.as_deref()), (Some("4.1.0+dev"), Some("ior -f script")));
+        assert!(run.warnings.is_empty());
+    }
+}
+
+#[test]
+fn the_table_of_3_0_has_no_operation_rates() {
+    let runs = read_file(&golden("ior/3.0.1-file-per-process.txt")).unwrap();
+    let reads: Vec<f64> = runs.iter().map(|run| value(run, "read", "throughput") / 1_048_576.0).collect();
+    assert_eq!(reads, [13522.0, 19281.0]);
+    let read = series(&runs[0], "read", "throughput");
+    assert_eq!(read.workload.as_deref(), Some("POSIX, file-per-process, 2 tasks"));
+    assert_eq!((read.points[0].file_size, read.points[0].record_size), (Some(4 << 20), Some(256 << 10)));
+    assert_eq!(runs[0].series.len(), 2);
+    assert!(runs.iter().all(|run| run.warnings.is_empty()));
+}
+
+#[test]
+fn a_file_with_more_lines_than_ior_prints_is_refused() {
+    let tool = fsb_compat::TOOLS.iter().find(|tool| tool.name == "ior").unwrap();
+    let start = "IOR-4.0.0: MPI Coordinated Test of Parallel I/O\naccess bw(MiB/s) iter\n";
+    let rows = |count: usize| format!("{start}{}", "write 1 0\n".repeat(count));
+    assert_eq!((tool.read)(&mut rows(200_000).as_bytes()).unwrap().len(), 1);
+    let error = (tool.read)(&mut rows(200_001).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("more than 200000 lines of iterations"), "{error}");
+}
+
+#[test]
+fn a_bad_line_is_left_out_with_its_number() {
+    let text = std::fs::read_to_string(golden("ior/3.0.1-file-per-process.txt")).unwrap();
+    let first = text.find("write     ").unwrap();
+    let line = text[..first].matches('\n').count() + 1;
+    let bad = format!("{}write     x{}", &text[..first], &text[first + 16..]);
+    let runs = parse_all("ior", &bad);
+    assert!(remarks(&runs[0])[0].starts_with(&format!("{line}: bw(MiB/s) is not a number")), "{:?}", remarks(&runs[0]));
+    assert_eq!((runs[0].series.len(), runs[1].series.len()), (1, 2));
+}
+
+// mdtest.
+
+#[test]
+fn each_execution_of_a_file_is_a_run() {
+    let runs = read_file(&golden("mdtest/3.3-two-runs.txt")).unwrap();
+    let rates: Vec<f64> = runs.iter().map(|run| value(run, "file_create", "operation_rate")).collect();
+    assert_eq!(rates, [4827.012, 11805.398]);
+    assert_eq!(value(&runs[1], "tree_remove", "operation_rate"), 132.092);
+    for run in &runs {
+        assert_eq!(run.series.len(), 6);
+        assert!(run.series.iter().all(|series| series.workload.as_deref() == Some("2 tasks, 100 files")));
+        assert_eq!(run.version.as_deref(), Some("3.3.1+dev"));
+        assert!(
+            run.warnings.is_empty()
+                && run.command.as_deref().is_some_and(|command| command.starts_with("mdtest33 '-n'"))
+        );
+    }
+}
+
+#[test]
+fn the_mean_of_iterations_counts_as_one_run_with_a_remark() {
+    let run = only(&golden("mdtest/4.1-three-iterations.txt"));
+    assert_eq!(value(&run, "directory_rename", "operation_rate"), 90089.884);
+    assert_eq!(run.series.len(), 10);
+    assert!(remarks(&run)[0].contains("means of its 3 iterations"), "{:?}", remarks(&run));
+}
+
+/// A summary of 1.9.3 with the statistics of single tasks, which precede those of iterations.
+const OLD_MDTEST: &str = "\
+-- started at 01/02/2020 10:00:00 --
+
+mdtest-1.9.3 was launched with 4 total task(s) on 2 node(s)
+Command line used: ./mdtest -n 10
+4 tasks, 40 files/directories
+
+SUMMARY: (of 1 iterations)
+   Operation                      Max            Min           Mean        Std Dev
+   ---------                      ---            ---           ----        -------
+   File creation     :       100.000         50.000         75.000         80.000         60.000         70.000          5.000
+   File stat         :       100.000         nan         75.000
+   File removal      :         0.000          0.000          0.000          0.000
+";
+
+#[test]
+fn the_statistics_of_single_tasks_are_not_read() {
+    let run = parse("mdtest", OLD_MDTEST);
+    assert_eq!(value(&run, "file_create", "operation_rate"), 70.0);
+    assert_eq!(run.series[1].gaps.len(), 1);
+    assert_eq!(remarks(&run), ["11: no row of the summary, left out: 'File stat         :       100.000       …'"]);
+}
+
+#[test]
+fn a_summary_of_times_names_the_option_to_omit() {
+    let tool = fsb_compat::TOOLS.iter().find(|tool| tool.name == "mdtest").unwrap();
+    let text = OLD_MDTEST.replace("SUMMARY:", "SUMMARY time (in ms/op):");
+    assert!((tool.read)(&mut text.as_bytes()).unwrap_err().to_string().contains("without -Z"));
+}
+
+// composite.xml of the Phoronix Test Suite. The golden file is real output of 10.8.6 with a small test of fio on two
+// file systems; the names of the machine are shortened.
+
+fn two_systems() -> String {
+    std::fs::read_to_string(shared("tool-output/phoronix-10.8.6.xml")).unwrap()
+}
+
+#[test]
+fn each_repetition_of_each_system_is_a_run() {
+    let runs = parse_all("phoronix", &two_systems());
+    let systems: Vec<&str> = runs.iter().filter_map(|run| run.system.as_deref()).collect();
+    assert_eq!(systems, ["disk", "disk", "disk", "ram", "ram", "ram"]);
+    let writes: Vec<f64> = runs.iter().map(|run| value(run, "Type: Random Write", "operation_rate")).collect();
+    assert_eq!(writes, [81920.0, 52512.8, 68266.7, 341_333.3, 512_000.0, 512_000.0]);
+    assert_eq!(value(&runs[1], "Type: Sequential Read", "throughput"), 1333.33 * 1_048_576.0);
+    let latency = series(&runs[2], "Type: Sequential Read", "time");
+    assert_eq!((latency.unit, latency.better, latency.found_unit.as_str()), (Unit::Seconds, Better::Lower, "us"));
+    assert!((latency.points[0].value - 5.971e-6).abs() < 1e-15);
+    assert_eq!(latency.points[0].line, 167);
+    assert_eq!(latency.workload.as_deref(), Some("local/fio-small-1.0 3.33"));
+    assert!(runs.iter().all(|run| run.version.as_deref() == Some("10.8.6") && run.warnings.is_empty()));
+}
+
+/// One result in the exact structure of the real file.
+fn result(scale: &str, proportion: &str, display: &str, entries: &[(&str, &str, &str)]) -> String {
+    let entry = |(system, value, raw): &(&str, &str, &str)| {
+        format!(
+            "<Entry>\n<Identifier>{system}</Identifier>\n<Value>{value}</Value>\n\
+             <RawString>{raw}</RawString>\n</Entry>\n"
+        )
+    };
+    let entries: String = entries.iter().map(entry).collect();
+    format!(
+        "<Result>\n<Identifier>pts/t-1.2.3</Identifier>\n<Title>T</Title>\n<AppVersion></AppVersion>\n\
+         <Arguments></Arguments>\n\
+         <Description></Description>\n<Scale>{scale}</Scale>\n<Proportion>{proportion}</Proportion>\n\
+         <DisplayFormat>{display}</DisplayFormat>\n<Data>\n{entries}</Data>\n</Result>\n"
+    )
+}
+
+fn composite(results: &[String]) -> String {
+    format!("<?xml version=\"1.0\"?>\n<PhoronixTestSuite>\n{}</PhoronixTestSuite>\n", results.concat())
+}
+
+#[test]
+fn a_result_without_repetitions_is_its_mean() {
+    let runs = parse_all("phoronix", &composite(&[result("Seconds", "LIB", "BAR_GRAPH", &[("a", "12.5", "")])]));
+    assert_eq!((runs.len(), value(&runs[0], "T", "time")), (1, 12.5));
+    assert_eq!(runs[0].series[0].workload.as_deref(), Some("pts/t-1.2"));
+}
+
+#[test]
+fn an_unknown_unit_keeps_its_name_and_the_direction_of_the_file() {
+    let lower = result("Points", "LIB", "BAR_GRAPH", &[("a", "7", "6:8")]);
+    let runs = parse_all("phoronix", &composite(&[lower]));
+    let score = series(&runs[1], "T (Points)", "score");
+    assert_eq!((score.better, score.unit, score.points[0].value), (Better::Lower, Unit::Count, 8.0));
+}
+
+#[test]
+fn a_result_that_cannot_be_compared_is_left_out_with_a_remark() {
+    let known = result("IOPS", "HIB", "BAR_GRAPH", &[("a &amp; b", "2", "1:0:x:-3")]);
+    let sensor = result("Celsius", "LIB", "LINE_GRAPH", &[("a &amp; b", "40,41,42", "")]);
+    let undirected = result("Points", "", "BAR_GRAPH", &[("a &amp; b", "1", "1")]);
+    let runs = parse_all("phoronix", &composite(&[known, sensor, undirected]));
+    assert_eq!(runs[0].system.as_deref(), Some("a & b"));
+    let expected = [
+        "16: T: 'x' is not a number; left out",
+        "32: T: no bar graph; left out",
+        "50: T: no direction for 'Points'; left out",
+    ];
+    assert_eq!(remarks(&runs[0]), expected);
+    assert_eq!(runs[1].series[0].gaps[0].why, GapReason::Zero);
+    // The repetitions 'x' and '-3' hold nothing.
+    assert_eq!(runs.len(), 2);
+}
+
+#[test]
+fn other_hardware_is_a_warning_and_another_file_system_is_not() {
+    let text = two_systems();
+    let at = text.rfind("Memory: 24GB").unwrap();
+    let other = format!("{}Memory: 48GB{}", &text[..at], &text[at + 12..]);
+    assert_eq!(remarks(&parse_all("phoronix", &other)[0]), ["'disk' and 'ram' differ in: Memory"]);
+    let at = text.rfind("File-System: ext4").unwrap();
+    let other = format!("{}File-System: xfs{}", &text[..at], &text[at + 17..]);
+    assert!(parse_all("phoronix", &other)[0].warnings.is_empty());
+}
+
+#[test]
+fn a_damaged_file_gives_the_results_before_the_damage() {
+    let text = two_systems();
+    let cut = &text[..text.find("<RawString>81920").unwrap() + 14];
+    let runs = parse_all("phoronix", cut);
+    assert_eq!((runs.len(), runs[0].series.len()), (6, 1));
+    assert!(remarks(&runs[0])[0].contains("the XML is cut or damaged here"), "{:?}", remarks(&runs[0]));
+    assert_eq!(
+        parse_all("phoronix", &text.replace("</Title>", "</Titel>").replacen("</Titel>", "</Title>", 2)).len(),
+        6
+    );
+}
+
+#[test]
+fn a_file_with_more_repetitions_than_a_test_has_is_refused() {
+    let tool = fsb_compat::TOOLS.iter().find(|tool| tool.name == "phoronix").unwrap();
+    let text = |count: usize| composite(&[result("IOPS", "HIB", "BAR_GRAPH", &[("a", "1", &"1:".repeat(count))])]);
+    assert_eq!((tool.read)(&mut text(10_000).as_bytes()).unwrap().len(), 10_000);
+    let error = (tool.read)(&mut text(10_001).as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("more than 10000 runs"), "{error}");
+}
+
+#[test]
+fn entities_of_the_file_are_not_expanded() {
+    let bomb = "<!DOCTYPE x [<!ENTITY a \"1234567890\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;\">]>";
+    let text = composite(&[result("IOPS", "HIB", "BAR_GRAPH", &[("&b;", "2", "1:2")])]);
+    let text = text.replacen("<PhoronixTestSuite>", &format!("{bomb}<PhoronixTestSuite>"), 1);
+    assert_eq!(parse_all("phoronix", &text)[0].system.as_deref(), Some("\u{fffd}"));
 }

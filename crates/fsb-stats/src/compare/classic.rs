@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
+use super::collected::{Matrix, Table};
 use super::document::{Classic, Pooled, PooledAgainst, TVerdict};
-use super::table::{Matrix, Table};
 use crate::description::{mean_and_sd, quantile_of_sorted, t_quantile, t_two_sided};
 
 /// The level of the classic intervals.

@@ -7,11 +7,10 @@ use fsb_model::{Better, units};
 use rayon::prelude::*;
 
 use super::OURS;
-use super::collected::Size;
+use super::collected::{Size, Table};
 use super::document::Finding;
 use super::region::{Complete, Frame};
 use super::search::{Ground, Hit, Layout, Rectangle, Sums, Weights, search};
-use super::table::Table;
 use crate::comparison::{Comparison, Difference, RunContrast};
 use crate::ranking::Ranking;
 use crate::sequential::Analysis;

@@ -4,9 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::classic::classic;
-use super::collected::Collected;
+use super::collected::{Collected, Matrix, Table};
 use super::document::{BySet, Cell, CellAgainst, CellValue, Colour, Estimates, GridAgainst, RunLevel, Single};
-use super::table::{Matrix, Table};
 use crate::comparison::{Comparison, Difference, RunContrast};
 use crate::prior::Prior;
 use crate::ranking::{Pair, Ranking};
@@ -299,7 +298,7 @@ pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Lo
         return Ok(vec![None; table.cells.len()]);
     };
     let cells = table.cells.len();
-    let sample = |set: usize, matrix: &super::table::Matrix, cell: usize| -> Sample {
+    let sample = |set: usize, matrix: &super::collected::Matrix, cell: usize| -> Sample {
         let logs = (0..matrix.runs.len()).map(|row| (matrix.runs[row], matrix.log(row, cell)));
         frame.sample(set, logs.filter(|(_, log)| !log.is_nan()))
     };

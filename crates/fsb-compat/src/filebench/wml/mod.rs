@@ -10,7 +10,6 @@
 
 mod lower;
 mod parser;
-mod value;
 
 pub(crate) use parser::USUAL_SECONDS;
 pub use parser::{Reading, Remark, Run, Script};
