@@ -12,10 +12,8 @@
 #![expect(clippy::exit, reason = "hidden roles end the process")]
 #![allow(rustdoc::broken_intra_doc_links, reason = "help texts show defaults and choices in brackets")]
 
-mod claims;
 mod cli;
 mod coordinator;
-mod earlier;
 mod exit;
 mod gate;
 mod message;

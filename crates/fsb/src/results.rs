@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::cli::help::heading;
 use crate::message::notify;
-use crate::{claims, code, exit, published, result_owner, sets, terminal};
+use crate::{code, exit, published, result_owner, sets, terminal};
 
 /// Parent directory of run directories, unless `--out` names one.
 const RESULTS: &str = "fsb-results";
@@ -67,7 +67,7 @@ pub fn summary_of_shown(record: &RunRecord, trials: &[ReportTrial]) -> Summary {
         Some(table) => summary.with_published(&table),
         None => summary,
     };
-    match claims::beside(record, trials) {
+    match published::claims_beside(record, trials) {
         Some(claims) => summary.with_claims(claims),
         None => summary,
     }

@@ -15,11 +15,11 @@ use fsb_store::{RUN_FILE, Reader};
 use super::help::heading;
 use super::plan_text::read_plan;
 use crate::coordinator::{self, Turn};
-use crate::earlier::SET_FILE;
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
 use crate::remote::{self, Hosts, RemoteRun};
 use crate::results::{self, json_text, print, print_data};
+use crate::stored::SET_FILE;
 use crate::{code, exit, result_owner, sets, stored, terminal};
 
 const EXAMPLES: &str = "\

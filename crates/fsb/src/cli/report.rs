@@ -11,7 +11,7 @@ use fsb_store::{NO_RUN, StoreError};
 use crate::message::say;
 use crate::results::{self, Output};
 use crate::stored::{self, Stored};
-use crate::{code, earlier, exit, result_owner};
+use crate::{code, exit, result_owner};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,7 +62,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     // The runs beside a published page are not those of its machine.
     let summary = match fsb_store::is_page(&directory) {
         true => summary,
-        false => earlier::with_last_run(summary, &run.record, &directory),
+        false => stored::with_last_run(summary, &run.record, &directory),
     };
     let report = Report::of_shown(&summary, &run.trials);
     match &arguments.figures {
@@ -98,7 +98,7 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
         };
         return exit::advised(&NO_RUN, format!("{shown} does not exist"), help);
     }
-    match earlier::run_directories(path).into_iter().max() {
+    match stored::run_directories(path).into_iter().max() {
         Some(run) => exit::advised(
             &NO_RUN,
             format!("{shown} is a directory of several runs"),

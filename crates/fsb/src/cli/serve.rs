@@ -19,7 +19,7 @@ use super::history::StoreArguments;
 use crate::message::{notify, say};
 use crate::result_owner::Rights;
 use crate::results::print;
-use crate::{code, earlier, exit, result_owner, results, stored};
+use crate::{code, exit, result_owner, results, stored};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -131,7 +131,7 @@ impl Reports for RunReports {
         let summary = results::summary_of_shown(&run.record, &run.trials);
         let summary = match fsb_store::is_page(source) {
             true => summary,
-            false => earlier::with_last_run(summary, &run.record, source),
+            false => stored::with_last_run(summary, &run.record, source),
         };
         Ok(html::render(&Report::of_shown(&summary, &run.trials)))
     }

@@ -32,7 +32,7 @@ use crate::message::{notify, say};
 use crate::progress::{Progress, Verbosity, warn};
 use crate::result_owner::{check_cache, command_line, holder, result_owner};
 use crate::results::{self, Output};
-use crate::{code, earlier, space};
+use crate::{code, space, stored};
 use record::{DirectoryJournal, close_segment, end_segment, make_absolute, resumable, segment};
 use stage::{Stage, concurrent};
 
@@ -348,7 +348,7 @@ pub fn show(directory: &RunDirectory, record: &RunRecord, trials: &[Trial], outp
     if record.plan.race.is_some() {
         return show_race(directory, record, trials, output);
     }
-    let summary = earlier::with_last_run(results::summary(record, trials), record, directory.path());
+    let summary = stored::with_last_run(results::summary(record, trials), record, directory.path());
     let shown = Report::of_run(&summary, trials);
     // Print the results even if the report cannot be written.
     let report = results::write(directory, &shown);

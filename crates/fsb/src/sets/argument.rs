@@ -17,7 +17,7 @@ use fsb_model::shell;
 use fsb_store::{RUN_FILE, TRIALS_FILE};
 use glob::MatchOptions;
 
-use crate::{code, earlier, exit, result_owner};
+use crate::{code, exit, result_owner, stored};
 
 /// One argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -187,7 +187,7 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
     if path.join(RUN_FILE).is_file() {
         return Ok(vec![Found::Run(path.to_owned())]);
     }
-    let runs = earlier::runs_of_set(path);
+    let runs = stored::runs_of_set(path);
     if !runs.is_empty() {
         return Ok(runs.into_iter().map(Found::Run).collect());
     }

@@ -5,14 +5,12 @@
 
 mod argument;
 mod conditions;
-mod foreign;
 mod own;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "history")]
-use std::ffi::OsStr;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -66,7 +64,7 @@ pub struct Origin {
 /// Reads the sets that the arguments name. Wrong arguments and unreadable files are errors of the request.
 pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let arguments = arguments.iter().map(|text| Argument::parse(text)).collect::<Result<Vec<_>, _>>()?;
-    let mut warnings = foreign::bare_files(&arguments);
+    let mut warnings = source::bare_files(&arguments);
     let mut sources = Vec::new();
     for argument in arguments {
         sources.push(find(argument, &mut warnings)?);
@@ -183,7 +181,7 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();
         let made = if source.runs.is_empty() {
-            foreign::sets(&source.argument, &source.files)?
+            source::foreign_sets(&source.argument, &source.files)?
         } else {
             own_sets(source, &workloads, warnings)?
         };

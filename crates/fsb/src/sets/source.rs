@@ -1,17 +1,20 @@
 //! One argument of a comparison: its files and run directories, and the sets of its targets.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_model::set::Histogram;
+use fsb_model::set::{Histogram, Run};
+use fsb_model::shell;
 use fsb_model::stop::Analyses;
 use fsb_stats::compare::{Collected, Variation, variation};
+use fsb_stats::in_parallel;
 use fsb_store::Reader;
+use rayon::prelude::*;
 
-use super::argument::{Argument, Wish};
+use super::argument::{Argument, Wish, is_glob};
 use super::own::{OwnRun, Workloads};
-use crate::earlier::{self, SET_FILE};
+use crate::stored::{self, SET_FILE};
 
 /// One argument, with its files found and its run directories read.
 pub(super) struct Source {
@@ -99,8 +102,8 @@ const MOST_EARLIER_RUNS: usize = 12;
 pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
     let first = Reader::open(compared.first()?).ok()?.record;
     let known: BTreeSet<PathBuf> = compared.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let directories: BTreeSet<PathBuf> = known.iter().filter_map(|path| earlier::results_directory(path)).collect();
-    let found = directories.iter().flat_map(|directory| earlier::unchanged_runs(&first, directory));
+    let directories: BTreeSet<PathBuf> = known.iter().filter_map(|path| stored::results_directory(path)).collect();
+    let found = directories.iter().flat_map(|directory| stored::unchanged_runs(&first, directory));
     let mut paths: Vec<PathBuf> = found.map(|run| run.path).filter(|path| !known.contains(path)).collect();
     let paths = paths.split_off(paths.len().saturating_sub(MOST_EARLIER_RUNS));
     let runs: Vec<OwnRun> = paths.iter().filter_map(|path| OwnRun::read(path).ok()).collect();
@@ -160,6 +163,145 @@ fn contents_line(set: &Contents) -> String {
     }
 }
 
+// Files of other tools.
+
+/// Characters between a name and a number, or at the end of a name.
+const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
+
+/// The number of files that are read in parallel and then added to the set before the next ones are read.
+const AT_ONCE: usize = 128;
+
+/// Reads the files of one argument into one set, or into one set per system if a file holds several systems. Returns
+/// each set with its possible names.
+pub(super) fn foreign_sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<Vec<(Wish, Collected)>> {
+    let mut set = Collected::default();
+    let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
+    let mut is_split = false;
+    for files in files.chunks(AT_ONCE) {
+        // Report the first bad file in the order of the arguments, regardless of which reader fails first.
+        let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
+        for read in read {
+            let runs = read?;
+            is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);
+            for mut run in runs {
+                match run.system.take() {
+                    None => push(&mut set, &run)?,
+                    Some(system) => match by_system.iter_mut().find(|(known, _)| *known == system) {
+                        Some((_, runs)) => runs.push(run),
+                        None => by_system.push((system, vec![run])),
+                    },
+                }
+            }
+        }
+    }
+    // Only a name of the user's makes one set of several systems.
+    is_split |= argument.name.is_none() && by_system.len() > 1;
+    let typed = argument.text.display().to_string();
+    let path = called(&argument.paths, files);
+    let mut sets = Vec::new();
+    let only = by_system.len() == 1 && set.is_empty();
+    if is_split || only {
+        for (system, runs) in by_system.drain(..) {
+            let wish = match &argument.name {
+                Some(name) if only => Wish::given(name.clone(), typed.clone()),
+                Some(name) => Wish::given(format!("{name}/{system}"), typed.clone()),
+                None => Wish::target(&path, &system, typed.clone()),
+            };
+            let mut set = Collected::default();
+            runs.iter().try_for_each(|run| push(&mut set, run))?;
+            sets.push((wish, set));
+        }
+    }
+    by_system.iter().flat_map(|(_, runs)| runs).try_for_each(|run| push(&mut set, run))?;
+    if !set.is_empty() {
+        let wish = match &argument.name {
+            Some(name) => Wish::given(name.clone(), typed),
+            None => Wish::derived(&path, typed),
+        };
+        sets.insert(0, (wish, set));
+    }
+    Ok(sets)
+}
+
+fn push(set: &mut Collected, run: &Run) -> anyhow::Result<()> {
+    set.push(run).with_context(|| format!("cannot compare {}", run.path))
+}
+
+/// Returns the path whose end names the set: the file without its extension, the directory, or the text before the
+/// wildcard.
+fn called(paths: &[PathBuf], files: &[PathBuf]) -> PathBuf {
+    match paths {
+        [path] if path.is_dir() => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        [path] if is_glob(path) && !path.exists() => before_wildcard(path),
+        [path] => path.with_extension(""),
+        _ => family(files).unwrap_or_else(|| files[0].with_extension("")),
+    }
+}
+
+/// Returns `runs/ext4` for `runs/ext4_*.iozone`, and `ext4` for `ext4/*.iozone`.
+fn before_wildcard(pattern: &Path) -> PathBuf {
+    let directory = pattern.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = pattern.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split(['*', '?', '[']).next().unwrap_or_default().trim_end_matches(SEPARATORS);
+    match stem {
+        "" if is_glob(directory) => before_wildcard(directory),
+        "" => directory.canonicalize().unwrap_or_else(|_| directory.to_owned()),
+        stem => directory.join(stem),
+    }
+}
+
+/// Returns the common part of several file names before their numbers: `a/xfs` for `a/xfs1.iozone` and `a/xfs2.iozone`.
+fn family(files: &[PathBuf]) -> Option<PathBuf> {
+    let kin = kin(files.first()?)?;
+    files.iter().all(|path| self::kin(path).as_ref() == Some(&kin)).then(|| kin.0.join(kin.1))
+}
+
+/// Returns the directory, the name without its number, and the extension.
+fn kin(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
+    let stem = path.file_stem()?.to_str()?;
+    let name = stem.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(SEPARATORS);
+    let ending = path.extension().map(|ending| ending.to_string_lossy().into_owned());
+    (!name.is_empty()).then(|| (path.parent().unwrap_or(Path::new("")).to_owned(), name.to_owned(), ending))
+}
+
+/// Warns of several files without names, which are mostly a pattern that the shell expanded, and how to quote it.
+pub(super) fn bare_files(arguments: &[Argument]) -> Vec<String> {
+    let rows = arguments.chunk_by(|one, other| one.is_bare_file() && other.is_bare_file());
+    rows.filter(|row| row.len() > 1).map(warning).collect()
+}
+
+fn warning(row: &[Argument]) -> String {
+    let paths: Vec<&Path> = row.iter().map(|argument| argument.paths[0].as_path()).collect();
+    let groups: Vec<&[&Path]> =
+        paths.chunk_by(|one, other| kin(one).is_some_and(|kin| Some(kin) == self::kin(other))).collect();
+    let example = if groups.iter().any(|group| group.len() > 1) {
+        groups.iter().map(|group| shell::word(&pattern(group))).collect::<Vec<_>>().join(" ")
+    } else {
+        let typed: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+        shell::word(&format!("NAME={}", typed.join(",")))
+    };
+    format!(
+        "{} files without a name: fsb compares each as a set. If they are runs of one set, quote the pattern, or \
+         separate the files by commas: fsb compare {example}",
+        row.len()
+    )
+}
+
+/// Returns `xfs=xfs*.iozone` for several files that differ in their number, `NAME=FILE` for one.
+fn pattern(group: &[&Path]) -> String {
+    let [path, more @ ..] = group else { return String::new() };
+    let stem = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match kin(path).filter(|_| !more.is_empty()) {
+        None => format!("{}={}", stem(path), path.display()),
+        Some((directory, name, ending)) => {
+            let ending = ending.map_or_else(String::new, |ending| format!(".{ending}"));
+            let first = stem(path);
+            let separator: String = first[name.len()..].chars().take_while(|c| SEPARATORS.contains(c)).collect();
+            format!("{name}={}{separator}*{ending}", directory.join(&name).display())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use fsb_model::metric::THROUGHPUT;
@@ -192,5 +334,53 @@ mod tests {
         assert_eq!(said, expected);
         let said = contents(&[set("a", &["write"]), set("b", &["write"])]);
         assert!(said.ends_with("; write (throughput) was measured at different sizes"), "{said}");
+    }
+
+    fn paths(names: &[&str]) -> Vec<PathBuf> {
+        names.iter().map(PathBuf::from).collect()
+    }
+
+    #[test]
+    fn sets_are_called_after_what_their_paths_share() {
+        let name = |typed: &[&str], files: &[&str]| called(&paths(typed), &paths(files)).display().to_string();
+        assert_eq!(name(&["a/before.iozone"], &["a/before.iozone"]), "a/before");
+        assert_eq!(name(&["no/xfs*.iozone"], &[]), "no/xfs");
+        assert_eq!(name(&["no/ext4_?.iozone"], &[]), "no/ext4");
+        assert_eq!(name(&["no/ext4/*.iozone"], &[]), "no/ext4");
+        assert_eq!(name(&["no/ext4*/*.iozone"], &[]), "no/ext4");
+        let two = ["d/xfs_1.iozone", "d/xfs_2.iozone"];
+        assert_eq!(name(&two, &two), "d/xfs");
+        assert_eq!(name(&["d/a.x", "d/b.x"], &["d/a.x", "d/b.x"]), "d/a");
+    }
+
+    #[test]
+    fn the_quoted_form_is_what_the_shell_expanded() {
+        let group = paths(&["d/ext4_1.iozone", "d/ext4_2.iozone"]);
+        let group: Vec<&Path> = group.iter().map(PathBuf::as_path).collect();
+        assert_eq!(pattern(&group), "ext4=d/ext4_*.iozone");
+        assert_eq!(pattern(&group[..1]), "ext4_1=d/ext4_1.iozone");
+        assert_eq!(pattern(&[Path::new("xfs1"), Path::new("xfs2")]), "xfs=xfs*");
+    }
+
+    #[test]
+    fn only_rows_of_bare_files_are_warned_of() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, "").unwrap();
+            path.display().to_string()
+        };
+        let (one, two, other) = (at("xfs1.iozone"), at("xfs2.iozone"), at("ext4_1.iozone"));
+        let said = |texts: &[&str]| {
+            let arguments: Vec<Argument> = texts.iter().map(|text| Argument::parse(text.as_ref()).unwrap()).collect();
+            bare_files(&arguments)
+        };
+        assert!(said(&[&one]).is_empty());
+        assert!(said(&[&format!("a={one}"), &two]).is_empty());
+        let row = said(&[&one, &two, &other]);
+        assert_eq!(row.len(), 1);
+        let dir = directory.path().display();
+        assert!(row[0].contains(&format!("fsb compare 'xfs={dir}/xfs*.iozone' ext4_1={dir}/ext4_1.iozone")), "{row:?}");
+        assert!(said(&[&two, &other])[0].contains("NAME="));
     }
 }

@@ -19,12 +19,12 @@ use self::work::TraceArguments;
 use super::help::heading;
 use super::plan_text::{background, is_plan, read_plan, workloads};
 use crate::coordinator::{self, Turn};
-use crate::earlier::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::exit::{self, Failure};
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
 use crate::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
 use crate::results::{self, Output, print_data};
+use crate::stored::{RUN_OF_SET, SET_FILE, runs_of_set};
 use crate::{code, result_owner, stored};
 
 pub use self::work::CommandArguments;
