@@ -235,7 +235,7 @@ fn a_guest_that_cannot_begin_says_why() {
     let cache = tempfile::tempdir().unwrap();
     let missing = Contents { modules: vec!["no-such-driver".into()], ..contents() };
     let error = initramfs::build(&kernel, &missing, cache.path()).unwrap_err();
-    assert!(error.to_string().contains("no module no_such_driver") && error.to_string().contains(&kernel.release));
+    assert_eq!((error.code.as_str(), &error.fields["module"]), ("kernel/no-module", &"no_such_driver".into()));
     // A file that is not a module. The guest detects it.
     let broken = cache.path().join("broken");
     std::fs::write(&broken, "garbage").unwrap();
@@ -243,7 +243,7 @@ fn a_guest_that_cannot_begin_says_why() {
     let initramfs = initramfs::build(&kernel, &Contents { files, ..contents() }, cache.path()).unwrap();
     let mut guest = Guest::boot(&kernel, &initramfs, Vec::new());
     let Stop::Refused(why) = guest.wait() else { panic!("{:?}", guest.machine.console_tail(50)) };
-    assert!(why.contains("cannot load the module /usr/lib/modules/ext4.ko"), "{why}");
+    assert!(why.contains("/usr/lib/modules/ext4.ko"), "{why}");
 }
 
 fn acceleration_is_found_by_a_boot() {
@@ -275,7 +275,7 @@ fn an_accelerated_guest_that_hangs_is_given_up() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.starts_with("Emulated: "), "{text}");
     let kvm = std::fs::File::options().read(true).write(true).open("/dev/kvm").is_ok();
-    assert_eq!(text.contains("a guest did not come up in "), kvm, "{text}");
+    assert_eq!(directory.path().join("acceleration.json").exists(), kvm, "{text}");
 }
 
 /// Runs the role that the arguments name. Returns `None` if they name none.

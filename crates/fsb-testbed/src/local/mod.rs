@@ -253,7 +253,8 @@ impl LocalTestbed {
     fn free_slice(&mut self, text: &str, slice: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
         let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.slice == slice;
         if let Some((slot, _)) = self.slots.iter().find(taken) {
-            return Err(TestbedError::machine(format!("slice {slice} of {text} belongs to the target of slot {slot}")));
+            let message = format!("slice {slice} of {text} belongs to the target of slot {slot}");
+            return Err(TestbedError::machine(message).field("slice", slice).field("slot", *slot));
         }
         slice_of(&mut self.media, text, slice)
             .ok_or_else(|| TestbedError::machine(format!("no slice {slice} of {text}")))

@@ -465,8 +465,8 @@ fn by_side(
             say(json!({ "again": provisioned.record }));
             roots.push(provisioned.root);
         }
-        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("slot 7 has part 1");
-        say(json!({ "taken": taken.to_string() }));
+        let taken = testbed.provision(1, 1, &setup.targets[0]).expect_err("slot 7 has slice 1");
+        say(json!({ "taken": taken }));
         say(json!({ "left": roots.iter().map(|root| root.join("file").exists()).collect::<Vec<_>>() }));
         testbed.release_all()?;
     }

@@ -51,7 +51,7 @@ fn a_busy_processor_is_found_as_a_slowdown_by_two() {
     let ratio = time["ratio"].as_f64().unwrap();
     eprintln!("the work takes {ratio} times as long: {time}");
     assert!((1.4..3.0).contains(&ratio), "{report:#}");
-    assert!(stdout(&output).contains("Beside a busy processor, overwrite 4K takes "), "{}", stdout(&output));
+    assert_eq!(report["neighbours"][0]["background"], "a busy processor", "{report:#}");
 }
 
 /// The neighbour of a durable log writes and syncs on the same target, and its own rate is in the record.
@@ -124,7 +124,7 @@ fn a_background_that_fails_fails_its_case_with_the_cause() {
         let failed = trials.iter().find(|trial| trial["workload"].as_str().unwrap().ends_with(label)).unwrap();
         assert_eq!((&failed["outcome"], &failed["error_code"]), (&"failed".into(), &"trial/background-failed".into()));
         let error = failed["error"].as_str().unwrap();
-        assert!(error.starts_with("its background failed: ") && error.contains(cause), "{error}");
+        assert!(error.contains(cause), "{error}");
     }
 }
 

@@ -93,5 +93,5 @@ fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() 
     let page = fsb(scratch.path(), &["report", "run", "--format", "html", "-o", "page.html"]);
     expect_code(&page, 0);
     let page = std::fs::read_to_string(scratch.path().join("page.html")).unwrap();
-    assert!(page.contains("One trial over time"), "the page has the table of timelines");
+    assert!(page.contains("class=\"chart\" id=\"timeline-"), "the page has the chart of timelines");
 }

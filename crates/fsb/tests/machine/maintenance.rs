@@ -103,9 +103,7 @@ fn a_device_becomes_a_journal_only_if_it_is_empty_or_given_up() {
     with_journals(&[&target], &["--wipe", path]);
     // One device is not both.
     let both = format!("{target}@{path}");
-    let refused =
-        expect_error(&fsb_json(scratch.path(), &["run", &both, "--wipe", path, "-q"]), 2, "device/named-twice");
-    assert!(refused["message"].as_str().unwrap().contains("are the same device"), "{refused}");
+    expect_error(&fsb_json(scratch.path(), &["run", &both, "--wipe", path, "-q"]), 2, "device/named-twice");
 }
 
 #[test]
