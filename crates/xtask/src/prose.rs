@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- prose`: finds comments, pages and test names that a reader has to read twice.
+//! `cargo run -p xtask -- prose`: finds comments, pages, plans and test names that a reader has to read twice.
 //!
 //! It looks for:
 //!
@@ -46,13 +46,17 @@ struct Finding {
 
 /// Checks every source file and page that git knows and fails with a list of the lines to reword.
 pub fn run() -> anyhow::Result<()> {
-    let listed = Command::new("git").args(["ls-files", "*.rs", "*.md"]).current_dir(ROOT).output();
+    let listed = Command::new("git").args(["ls-files", "*.rs", "*.md", "*.toml"]).current_dir(ROOT).output();
     let listed = listed.context("git cannot be started")?;
     ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
     let mut found: Vec<Finding> = Vec::new();
     for path in String::from_utf8_lossy(&listed.stdout).lines() {
         let Ok(text) = std::fs::read_to_string(format!("{ROOT}/{path}")) else { continue };
-        let lines = if path.ends_with(".md") { page(&text) } else { source(&text) };
+        let lines = match path.rsplit_once('.') {
+            Some((_, "md")) => page(&text),
+            Some((_, "toml")) => plan(&text),
+            _ => source(&text),
+        };
         found.extend(lines.into_iter().map(|(line, text)| Finding { path: path.to_owned(), line, text }));
     }
     let mut list = String::new();
@@ -108,6 +112,18 @@ fn page(text: &str) -> Vec<(usize, String)> {
         }
     }
     found.extend(long(text.lines().map(|line| Some(line.trim()))));
+    found
+}
+
+/// Returns the faults in the comments of a plan, a suite or another TOML file by line. A comment that is indented by three
+/// blanks is a command.
+fn plan(text: &str) -> Vec<(usize, String)> {
+    let comment = |line| str::trim_start(line).strip_prefix('#').filter(|text| !text.starts_with("   "));
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        found.extend(comment(line).into_iter().flat_map(discouraged).map(|fault| (number + 1, fault)));
+    }
+    found.extend(long(text.lines().map(|line| Some(comment(line)?.trim()))));
     found
 }
 
@@ -229,6 +245,15 @@ mod tests {
         assert_eq!(lines(&["Word word word."; 50].join(" ")), [1]);
         assert_eq!(source(&format!("/// {}\n/// {}.\nfn a() {{}}", words(20), words(20))).len(), 1);
         assert_eq!(source(&format!("// {}\nfn a() {{}}\n// {}.", words(20), words(20))).len(), 0);
+    }
+
+    #[test]
+    fn comments_of_plans_are_checked_and_their_commands_are_not() {
+        let words = |count: usize| vec!["word"; count].join(" ");
+        let lines = |text: &str| plan(text).into_iter().map(|(line, _)| line).collect::<Vec<_>>();
+        assert_eq!(lines("# A plan.\n# It stands.\n#   fsb run it at rest\nname = 'told'\n"), [2]);
+        assert_eq!(lines(&format!("# {}\n# {}.\n", words(20), words(20))), [1]);
+        assert_eq!(lines(&format!("# {}\n#   {}\n", words(30), words(30))), [0; 0]);
     }
 
     #[test]
