@@ -65,7 +65,7 @@ pub struct ExportRequest {
 /// A case of a plan.
 #[derive(Debug, Clone)]
 pub struct ExportCase {
-    /// Its name: `write 1M, durable`.
+    /// The name: `write 1M, durable`.
     pub label: String,
     pub whole: Piece,
     /// The unit that fsb measures the case in; `None` if fsb measures the whole.
@@ -164,13 +164,13 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// A case as a step of the script.
 pub(crate) struct ScriptStep {
-    /// The name that the tool knows it by, of characters that a shell does not interpret.
+    /// The name of the case in the tool's files, made of characters that a shell does not interpret.
     pub name: String,
-    /// Its files must not be cached when it begins.
+    /// Whether the page cache must not hold the files when the case begins.
     pub cold: bool,
-    /// Its files exist before it begins.
+    /// Whether the files must exist before the case begins.
     pub prepared: bool,
-    /// Its data must be on the device when it ends.
+    /// Whether the data must be on the device when the case ends.
     pub durable: bool,
 }
 

@@ -118,7 +118,7 @@ fn number(text: &str) -> Option<f64> {
 /// The property of a system that users compare systems for.
 const FILE_SYSTEM: &str = "File-System";
 
-/// The most properties that a warning names.
+/// The maximum number of properties that a warning names.
 const NAMED: usize = 10;
 
 /// Returns a warning for each system whose hardware or software differs from that of the first one. File systems may
@@ -149,10 +149,10 @@ fn differences(systems: &[System]) -> Vec<String> {
 /// The deepest nesting that is read. Entries are six deep.
 const DEEPEST: usize = 16;
 
-/// The most systems that are kept. They are only needed for the warning about their differences.
+/// The maximum number of systems that are kept. They are only needed for the warning about their differences.
 const MOST_SYSTEMS: usize = 1000;
 
-/// The most properties of a system that are kept.
+/// The maximum number of properties of a system that are kept.
 const MOST_PROPERTIES: usize = 200;
 
 /// Characters of the name of a system or a test that are kept.

@@ -23,7 +23,7 @@ pub(crate) struct Lines<'a> {
 pub(crate) struct Line<'a> {
     /// From 1.
     pub number: u32,
-    /// Its bytes without the line end (`\n` or `\r\n`).
+    /// The bytes without the line end (`\n` or `\r\n`).
     pub bytes: &'a [u8],
     /// Whether it ended with a line end: if not, the input may have been cut within it.
     pub ended: bool,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 /// A tool whose results can be read.
 pub struct Tool {
-    /// Its name in lower case, as in [`Run::tool`].
+    /// The name in lower case, as in [`Run::tool`].
     pub name: &'static str,
     /// One line of help: which versions and modes.
     pub about: &'static str,

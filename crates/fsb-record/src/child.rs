@@ -94,9 +94,9 @@ pub fn program_of(arguments: &[OsString]) -> &OsStr {
 // Calls on small files that are made alone and recorded, to measure the cost of recording. Some stop among others, and
 // some never do.
 
-/// Rounds that are timed, some seven calls each.
+/// The number of timed rounds of about seven calls each.
 const ROUNDS: usize = 300;
-/// The file with the times, in the directory that the calls are about.
+/// The file with the times, in the directory that the calls use.
 const TIMES: &str = "times";
 /// Bytes of memory that a round reads between its calls.
 const LOOKED_AT: usize = 128 << 10;
@@ -124,7 +124,8 @@ fn be_measured(directory: &Path, reads_stop: bool, watched: impl FnOnce() -> io:
     fs::write(directory.join(TIMES), format!("{} {} {} {}", alone.0, alone.1, traced.0, traced.1))
 }
 
-/// Reads the times that the child stored there: alone, and recorded.
+/// Reads the times that the child stored in the directory: without and with recording. Returns `None` if the file is
+/// missing or invalid.
 pub(crate) fn took(directory: &Path) -> Option<[Took; 2]> {
     let text = fs::read_to_string(directory.join(TIMES)).ok()?;
     let numbers: Vec<u64> = text.split_whitespace().filter_map(|time| time.parse().ok()).collect();

@@ -174,7 +174,7 @@ pub(crate) fn with_children(process: i32) -> Vec<i32> {
     all
 }
 
-/// Returns its threads, itself included.
+/// Returns the threads of a process, the main thread included.
 pub(crate) fn threads(process: i32) -> Vec<i32> {
     let entries = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
     let mut threads: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();

@@ -92,7 +92,7 @@ fn keep_to_ourselves(request: &RecordRequest) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The most milliseconds until the tracer takes the events that the kernel recorded.
+/// The maximum number of milliseconds until the tracer takes the events that the kernel recorded.
 const LOOK_EVERY_MS: u32 = 5;
 
 /// Opens a watch if the method needs one, and starts the timer after which its events are taken.

@@ -329,7 +329,7 @@ impl Seen {
 /// A call that is watched.
 #[derive(Debug)]
 pub struct Watched {
-    /// Its number here, and when it stops.
+    /// The number here, and when it stops.
     pub rule: Rule,
     /// Interprets its arguments.
     pub read: fn(Arguments) -> Seen,
@@ -448,7 +448,7 @@ impl Seen {
     }
 }
 
-/// Returns the flags of open(2) as they are the same on every machine.
+/// Translates the flags of open(2) from this machine's values to those of a trace.
 pub fn open_flags(given: i32) -> u32 {
     let access = match given & libc::O_ACCMODE {
         libc::O_RDONLY => flags::READ,

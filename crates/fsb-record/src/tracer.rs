@@ -722,9 +722,9 @@ struct Task {
     start_ns: u64,
     /// The time that recording took since the last recorded call.
     lost_ns: u64,
-    /// The lane that woke it last, and when, within the call that it makes.
+    /// The lane that woke the task last during its current call, and the time.
     woken: Option<(u32, u64)>,
-    /// The call that made it, until it runs.
+    /// The call that created the task, until the task runs.
     born: Option<Making>,
 }
 
@@ -770,7 +770,7 @@ pub enum RecordError {
     /// The kernel refuses tracing.
     #[error("the program cannot be traced: {0}")]
     Refused(io::Error),
-    /// Calls eBPF cannot record.
+    /// eBPF cannot record the calls.
     #[error("eBPF cannot record the calls: {0}")]
     NoEbpf(io::Error),
     /// Something that the program must not inherit could not be taken away.

@@ -96,7 +96,7 @@ impl MemoryBallast {
 
     /// Checks that the process still runs and so keeps its memory locked.
     pub fn holds(&self) -> Result<(), Refusal> {
-        // SAFETY: asks after our own child without waiting for it; nothing is written.
+        // SAFETY: queries our own child without waiting for it; nothing is written.
         let ended = || unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) } != 0;
         if self.gone.load(Ordering::Relaxed) || ended() {
             self.gone.store(true, Ordering::Relaxed);
@@ -186,7 +186,7 @@ unsafe fn eat(connection: i32) -> ! {
 mod tests {
     use super::*;
 
-    /// A machine on which `available` bytes are available.
+    /// Returns a machine with `available` bytes of free memory.
     fn machine(available: u64) -> (tempfile::TempDir, Roots) {
         let tree = tempfile::tempdir().unwrap();
         std::fs::write(tree.path().join("meminfo"), format!("MemAvailable: {} kB\n", available >> 10)).unwrap();

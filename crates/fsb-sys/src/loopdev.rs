@@ -234,8 +234,8 @@ pub fn renew(index: u32, again: bool, image: Option<&Path>) -> Result<Option<Pat
     Ok(None)
 }
 
-/// The path of the file that is attached to the device, whether the file was deleted since or not; absent where nothing is
-/// attached.
+/// Returns the path of the file that is attached to the device, whether the file was deleted since or not; absent where
+/// nothing is attached.
 pub fn attached(roots: &Roots, index: u32) -> Option<PathBuf> {
     let shown = super::read_trimmed(&roots.sys.join(format!("block/loop{index}/loop/backing_file")))?;
     Some(PathBuf::from(shown.strip_suffix(" (deleted)").unwrap_or(&shown)))

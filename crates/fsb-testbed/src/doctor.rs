@@ -21,11 +21,11 @@ use crate::{host, lock, privilege};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// As it should be.
+    /// The feature works.
     Ok,
-    /// It works, but results may suffer.
+    /// The feature works, but may affect results.
     Warning,
-    /// It does not work here.
+    /// The feature does not work on this machine.
     Missing,
     /// The machine lacks it, and a run works without it.
     Absent,
@@ -262,7 +262,7 @@ fn root_would_help(why: &str) -> bool {
 /// The support for a file system on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Support {
-    /// Its name in targets.
+    /// The name in targets.
     pub name: &'static str,
     /// The version that its mkfs program prints. `None` if it needs no mkfs program or the program is missing.
     pub version: Option<String>,
@@ -275,7 +275,7 @@ pub struct Support {
 }
 
 impl Support {
-    /// Whether it can be measured on this machine.
+    /// Returns whether this machine can measure the file system.
     pub fn is_here(&self) -> bool {
         self.programs.is_none() && self.driver
     }

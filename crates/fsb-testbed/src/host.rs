@@ -41,8 +41,8 @@ fn check_memory_limit_at(roots: &Roots) -> Result<(), TestbedError> {
     }
 }
 
-/// The number of processes that the kernel has killed for lack of memory since it booted. If it has grown when a process is found
-/// killed, lack of memory is the likely reason.
+/// Returns the number of processes that the kernel has killed for lack of memory since it booted. If it has grown when
+/// a process is found killed, lack of memory is the likely reason.
 pub fn oom_kills() -> Option<u64> {
     memory::oom_kills(&Roots::default())
 }
@@ -321,7 +321,8 @@ pub(crate) fn device_of_mount(mount: &Mount) -> Option<DeviceNumber> {
 // The hardware of the machine as firmware and drivers describe it in /sys: the board, the caches of a processor, and
 // the controller and the mechanics of a disk.
 
-/// Returns the words of DMI fields that are filled in. Firmware has phrases for fields without a value.
+/// Returns the texts of DMI fields, without the phrases that firmware has for fields without a value. Returns `None` if
+/// no field has a value.
 fn dmi(roots: &Roots, fields: &[&str]) -> Option<String> {
     const PHRASES: [&str; 6] = ["to be filled", "default string", "not specified", "system version", "none", "x.x"];
     let text = |field: &&str| roots.sys_text(&format!("class/dmi/id/{field}"));
@@ -354,7 +355,7 @@ fn caches(roots: &Roots) -> Vec<ProcessorCache> {
     (0..16).map_while(cache).collect()
 }
 
-/// Returns the count of the numbers in a list such as `0-3,8`.
+/// Returns the number of items in a list such as `0-3,8`. Returns `None` if the text is not such a list.
 fn count_list(text: &str) -> Option<u32> {
     text.split(',')
         .map(|range| {
@@ -365,7 +366,7 @@ fn count_list(text: &str) -> Option<u32> {
         .sum()
 }
 
-/// The connection of a disk to the machine, and its mechanics.
+/// The connection of a disk to the machine, and its rotation rate and buffer.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Attachment {
     controller: Option<String>,
@@ -374,7 +375,8 @@ struct Attachment {
     buffer_bytes: Option<u64>,
 }
 
-/// Returns the attachment of the disk with this directory below /sys. Partitions and virtual devices have none.
+/// Returns the attachment of the disk with this directory below /sys. All fields are empty for partitions and virtual
+/// devices.
 fn attachment(disk: &Path) -> Attachment {
     if read_trimmed(&disk.join("partition")).is_some() {
         return Attachment::default();
@@ -401,7 +403,8 @@ fn controller(directory: &Path) -> Option<String> {
     })
 }
 
-/// Returns the interface that the directory of a port shows, with its speed if the kernel reports one.
+/// Returns the interface of the port with this directory, with its speed if the kernel reports one. Returns `None` if
+/// the directory is not a port.
 fn interface(directory: &Path) -> Option<String> {
     let name = directory.file_name()?.to_str()?;
     let text = |file: &str| read_trimmed(&directory.join(file));
@@ -449,7 +452,7 @@ fn buffer(page: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A tree of files in a temporary directory.
+    /// Returns a tree of files in a temporary directory.
     fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Roots) {
         let directory = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -687,7 +690,7 @@ mod tests {
         assert_eq!(found.controller.as_deref(), Some("ahci, PCI 8086:8c82"));
         assert_eq!(found.interface.as_deref(), Some("ATA, 6.0 Gbps"));
         assert_eq!((found.rotations_per_minute, found.buffer_bytes), (Some(7200), Some(65_534 * 512)));
-        // The disk beneath has the attachment.
+        // The attachment belongs to the whole disk.
         assert_eq!(attachment(&roots.sys.join(SATA).join("sda1")), Attachment::default());
     }
 

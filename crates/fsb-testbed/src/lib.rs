@@ -38,7 +38,7 @@ pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Activity {
-    /// QEMU is asked for hardware acceleration.
+    /// fsb checks whether QEMU can use hardware acceleration.
     FindAcceleration,
     /// A guest boots.
     BootGuest {

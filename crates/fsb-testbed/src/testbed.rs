@@ -107,9 +107,9 @@ pub struct Opened {
 /// A slice of a divided medium.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedSlice {
-    /// Its device, as the user knows it: `/dev/loop3`.
+    /// The device, as the user knows it: `/dev/loop3`.
     pub device: PathBuf,
-    /// Its place on the medium.
+    /// The place on the medium.
     pub place: Slice,
 }
 

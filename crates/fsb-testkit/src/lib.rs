@@ -87,7 +87,7 @@ pub fn left_out(part: &str, reason: &str) {
     let _ = written.and_then(|mut file| file.write_all(format!("{part}: {reason}\n").as_bytes()));
 }
 
-/// A test of a program that has no libtest, because it plays other roles, too: the init of a guest, a supervisor.
+/// A test of a program without libtest. The program also runs other roles, such as the init of a guest or a supervisor.
 pub type Test = (&'static str, fn());
 
 /// Defines `tests()`, the tests of a module, for [`run`]. The compiler reports a function that is not listed as unused.

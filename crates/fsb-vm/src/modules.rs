@@ -642,7 +642,7 @@ mod tests {
         }
     }
 
-    /// An object file with code and, if `debug` is set, debug information.
+    /// Returns an object file with code and, if `debug` is set, debug information.
     fn module(debug: bool) -> Vec<u8> {
         let mut builder = Builder::new(object::Endianness::Little, true);
         builder.header.e_type = elf::ET_REL;

@@ -19,7 +19,7 @@ pub const SUM: &str = "single copies";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedTime {
-    /// As printed: `ext3, ordered`.
+    /// The configuration as printed, such as `ext3, ordered`.
     pub configuration: String,
     /// The label of the suite's workload: `copy all`.
     pub workload: String,

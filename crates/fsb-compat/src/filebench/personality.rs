@@ -35,7 +35,7 @@ struct Recommended {
 
 /// 50,000 files, or 100,000.
 const FILES: Recommended = Recommended { variable: "nfiles", small: Some("50000"), large: "100000" };
-/// The same, in the file that has another name for it.
+/// [`FILES`], for the file that uses another name for the variable.
 const COUNT: Recommended = Recommended { variable: "count", ..FILES };
 /// A file of 1 GiB, or of 5 GiB.
 const FILE: Recommended = Recommended { variable: "filesize", small: Some("1g"), large: "5g" };

@@ -25,9 +25,9 @@ pub struct Line {
 /// The class of an operation in the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OperationClass {
-    /// It reads data.
+    /// Whether the operation reads data.
     Read,
-    /// It writes data.
+    /// Whether the operation writes data.
     Write,
     /// Neither.
     Other,

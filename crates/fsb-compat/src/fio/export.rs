@@ -47,7 +47,7 @@ fn export(request: &ExportRequest) -> Export {
     }
 }
 
-/// The options of all cases. Each line is there because fio would otherwise do something that fsb does not do.
+/// The options of all cases. Without one of them, fio would do something that fsb does not do.
 const GLOBAL: &str = "\
 [global]
 # Files are below the working directory, in NAME.files for each case: fio would take a directory NAME for a file.
@@ -97,13 +97,13 @@ struct Section {
     options: Vec<(&'static str, String)>,
     /// Remarks for the reader of the job file, one per line.
     remarks: Vec<String>,
-    /// Each job has its own files.
+    /// Whether each job has its own files.
     jobs_have_files: bool,
-    /// Its files exist before it begins.
+    /// Whether the files must exist before the case begins.
     prepared: bool,
-    /// Its files must not be cached when it begins.
+    /// Whether the page cache must not hold the files when the case begins.
     cold: bool,
-    /// Its data must be on the device when it ends.
+    /// Whether the data must be on the device when the case ends.
     durable: bool,
 }
 
@@ -125,7 +125,7 @@ struct Share<'r> {
     piece: &'r Piece,
     /// The number of repetitions.
     units: u64,
-    /// Each repetition has its own files.
+    /// Whether each repetition has its own files.
     own_files: bool,
 }
 
@@ -135,7 +135,7 @@ fn pass(piece: &Piece) -> u64 {
     files * (file_size / block_size.max(1))
 }
 
-/// Returns how many units fit in nine tenths of the space. The target needs the rest for itself.
+/// Returns the number of units that fit in nine tenths of the space. The file system needs the rest for its metadata.
 fn fits(space: u64, piece: &Piece) -> u64 {
     (space / 10 * 9) / piece.space.max(1)
 }
@@ -225,7 +225,7 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
         _ => return Err("fio's filedelete makes the files that it deletes empty".to_owned()),
     }
     let jobs = piece.number("threads").max(1);
-    // The next unit examines the same files again, but creates or deletes other files.
+    // The next unit examines the same files again. Units that create or delete files have their own.
     let (files, passes) = if share.own_files { (piece.operations * units, 1) } else { (piece.number("files"), units) };
     let written = name == "create" && file_size > 0;
     section.set("rw", "write");
@@ -251,8 +251,8 @@ fn names_section(share: &Share<'_>) -> Result<Section, String> {
 
 // Cases that move records of files.
 
-/// The most files of a set that fsb holds open. In larger sets, fsb opens and closes each file inside the timed
-/// interval.
+/// The maximum number of files of a set that fsb holds open. In larger sets, fsb opens and closes each file inside the
+/// timed interval.
 const HELD_FILES: u64 = 16;
 
 /// The direction of the data, and for writes whether the files hold data before.
@@ -409,7 +409,7 @@ fn files_of_units(section: &mut Section, direction: Direction, share: &Share<'_>
     let [files, file_size, block_size] = ["files", "file_size", "block_size"].map(|key| piece.number(key));
     let ends = direction == Direction::WriteNew && piece.operations < pass(piece);
     section.set("filesize", if ends { piece.operations * block_size } else { file_size });
-    // One more operation begins, because fio syncs before the operation that follows.
+    // fio syncs before the next operation, so one more operation must begin.
     let more = u64::from(piece.word("durability") == "end");
     section.set("nrfiles", files * units + more);
     if ends || piece.operations >= pass(piece) {
@@ -437,12 +437,12 @@ fn one_set(section: &mut Section, share: &Share<'_>) {
         section.set("file_service_type", if random { "random" } else { "sequential" });
     }
     if piece.word("durability") == "end" {
-        // Each unit is a pass, at whose end fio syncs.
+        // Each unit is a pass, and fio syncs at the end of each pass.
         section.set("loops", units);
     } else {
         let operations = piece.operations * units / jobs;
         section.set("number_ios", operations);
-        // More bytes than operations, so that the number of operations ends it.
+        // The bytes exceed the operations, so that the number of operations ends the job.
         section.set("io_size", (operations + 1) * block_size);
     }
     if threads > 1 {
@@ -484,7 +484,7 @@ fn rate(section: &mut Section, piece: &Piece) {
     }
 }
 
-/// Sectors of 512 bytes, each with its compressible part at the end: as fsb fills files.
+/// The size in bytes of the pieces that fsb fills files with. Each piece has its compressible part at the end.
 const CHUNK: u64 = 512;
 
 /// Adds the options for the parameter `data`.

@@ -124,11 +124,11 @@ pub enum LatencyKind {
 const PERCENTILES: [f64; 17] =
     [1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
 
-/// The most processes of a file: each has a worker.
+/// The maximum number of processes of a job file. Each process has a worker.
 const MOST_PROCESSES: u64 = 512;
-/// The most files of a process: the engine holds all of them open.
+/// The maximum number of files of a process. The engine holds all of them open.
 const MOST_FILES: u64 = 16;
-/// The most sections of a file.
+/// The maximum number of sections of a job file.
 const MOST_JOBS: usize = 512;
 
 /// Other names of options.

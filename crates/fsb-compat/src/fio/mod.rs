@@ -37,7 +37,7 @@ fn recognise(head: &[u8]) -> bool {
     holds(head, FIRST_KEY.as_bytes()) || is_text(head) || is_terse(head)
 }
 
-/// Returns whether this is the report for people: `fio-3.33` on a line of its own, and lines of jobs.
+/// Returns whether this is the normal report of fio: `fio-3.33` on one line, and lines of jobs.
 fn is_text(head: &[u8]) -> bool {
     let version = head.split(|byte| *byte == b'\n').any(|line| is_version(line.trim_ascii()));
     version && (holds(head, b": (groupid=") || holds(head, b": (g="))
@@ -58,7 +58,7 @@ fn is_version(text: &[u8]) -> bool {
 /// The name of the tool in lists and messages.
 const NAME: &str = "fio";
 
-/// The most documents in a text.
+/// The maximum number of documents in a text.
 const MOST_DOCUMENTS: usize = 1000;
 
 /// Reads the executions in an input, each with at least one value.
@@ -176,7 +176,7 @@ fn keep(one: Measured, lines: &LineIndex, draft: &mut Draft) -> Result<(), ReadE
     Ok(())
 }
 
-/// One direction of a job, all its processes together.
+/// One direction of a job: the sum over its processes.
 #[derive(Debug)]
 struct Measured {
     /// The job's name, with a number if a later group repeats it.
@@ -188,14 +188,15 @@ struct Measured {
     bandwidth: Option<(Found, &'static str)>,
     iops: Option<Found>,
     latency: Latency,
-    /// The number of jobs of one name in it: `numjobs` without `group_reporting`.
+    /// The number of jobs with the same name: `numjobs` without `group_reporting`.
     processes: usize,
 }
 
 /// The key that processes with the same work share: workload, operation and sizes.
 type Key = (String, &'static str, Option<u64>, Option<u64>);
 
-/// Returns the directions in which jobs worked or were to work. `complain` gets each value that is not a number.
+/// Returns the directions in which jobs worked or were requested to work. Calls `complain` for each value that is not a
+/// number.
 fn measured(document: &Document, text: &str, mut complain: impl FnMut(usize, String)) -> Vec<Measured> {
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<Key, usize> = HashMap::new();
@@ -299,7 +300,7 @@ impl Measured {
     }
 }
 
-/// From submission to completion and with submission itself: fio's `lat`, where [`LATENCY_MEAN`] is its `clat`.
+/// The latency that includes the submission: fio's `lat`. [`LATENCY_MEAN`] is fio's `clat`.
 const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
     name: "total_latency_mean",
     unit: Unit::Seconds,
@@ -326,11 +327,11 @@ struct Latency {
     count: u64,
     /// The mean of completion latency, or of total latency if fio printed no other.
     mean: Option<Found>,
-    /// The mean with submission.
+    /// The mean latency that includes the submission.
     total: Option<Found>,
-    /// In the order of [`PERCENTILES`].
+    /// The percentiles, in the order of [`PERCENTILES`].
     percentiles: [Option<Found>; 4],
-    /// Nanoseconds and how often.
+    /// The number of operations by latency in nanoseconds.
     bins: BTreeMap<u64, u64>,
     /// The unit as printed.
     found_unit: &'static str,
@@ -347,7 +348,7 @@ impl Latency {
         };
         let seconds = |raw| number(raw).map(|found| Found { value: found.value / a_second, ..found });
         let mean = |times: &Option<Times<'a>>| times.as_ref().and_then(|times| times.mean).and_then(seconds);
-        // With `lat_percentiles` fio counts the total latency instead.
+        // With `lat_percentiles`, fio counts total latencies instead of completion latencies.
         let counted = |times: &&Times| times.percentile.is_some() || times.bins.is_some();
         let kept = completion.as_ref().filter(counted).or(total.as_ref().filter(counted));
         let printed: BTreeMap<String, &RawValue> = table(kept.and_then(|times| times.percentile));
@@ -429,9 +430,9 @@ enum Way {
     Read,
     Write,
     Trim,
-    /// All of them in one, under `unified_rw_reporting`.
+    /// The sum of all directions, with `unified_rw_reporting`.
     Mixed,
-    /// fsync and its like.
+    /// Calls such as fsync.
     Sync,
 }
 
@@ -467,7 +468,7 @@ impl<'a> Merged<'a> {
         }
     }
 
-    /// Returns whether the job was to work in that direction at all.
+    /// Returns whether the options of the job request this direction.
     fn asks_for(&self, way: Way) -> bool {
         let rw = self.rw();
         let both = matches!(rw, "rw" | "readwrite" | "randrw");
@@ -488,7 +489,7 @@ impl<'a> Merged<'a> {
         Some(self.bytes(self.get(&["size"])?)? / files)
     }
 
-    /// Returns the bytes of a call in a direction, if there is one size: 4 KiB by default.
+    /// Returns the bytes of a call in a direction: 4 KiB by default. Returns `None` if calls have several sizes.
     fn record_size(&self, way: Way) -> Option<u64> {
         if self.get(&["bsrange", "blocksize_range", "bssplit", "bs_unaligned"]).is_some() || way == Way::Sync {
             return None;
@@ -535,10 +536,10 @@ const FIRST_KEY: &str = "\"fio version\"";
 /// `global options` and `job options`: texts by name.
 type Options = BTreeMap<String, Value>;
 
-/// The most jobs of a report.
+/// The maximum number of jobs of a report.
 const MOST_JOBS: usize = 10_000;
 
-/// The longest table. The counts of one direction in json+ are some 40 kB.
+/// The maximum length of a table in bytes. The counts of one direction in json+ have about 40 kB.
 const LONGEST_TABLE: usize = 1 << 20;
 
 /// Parses a table. Returns an empty one if the text is not a table, or is longer than any table of fio.
@@ -554,7 +555,7 @@ struct Document<'a> {
     version: String,
     #[serde(rename = "global options", borrow)]
     global: Option<&'a RawValue>,
-    /// When it was printed, in milliseconds.
+    /// The time at which fio printed the report, in milliseconds since 1970.
     timestamp_ms: Option<i64>,
     #[serde(borrow, default)]
     jobs: Jobs<'a>,
@@ -637,13 +638,13 @@ struct Direction<'a> {
     bw: Option<&'a RawValue>,
     #[serde(borrow)]
     iops: Option<&'a RawValue>,
-    /// From submission to completion; since 3.0 in nanoseconds.
+    /// The latency from submission to completion in nanoseconds, since fio 3.0.
     #[serde(borrow)]
     clat_ns: Option<Times<'a>>,
-    /// The same with submission.
+    /// The latency that includes the submission in nanoseconds, since fio 3.0.
     #[serde(borrow)]
     lat_ns: Option<Times<'a>>,
-    /// Before 3.0, in microseconds.
+    /// The latency from submission to completion in microseconds, before fio 3.0.
     #[serde(borrow)]
     clat: Option<Times<'a>>,
     #[serde(borrow)]

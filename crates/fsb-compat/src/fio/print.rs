@@ -14,10 +14,10 @@ pub struct JobResult {
     pub name: String,
     pub description: Option<String>,
     pub group: u32,
-    /// The number of processes in it.
+    /// The number of processes.
     pub processes: u32,
     pub options: BTreeMap<String, String>,
-    /// One for each direction, or one for both.
+    /// The results of each direction, or one for both.
     pub directions: Vec<DirectionResult>,
     /// The times of syncs between operations; absent if there were none.
     pub syncs: Option<Times>,
@@ -48,14 +48,14 @@ pub struct Times {
     pub mean: f64,
     pub deviation: f64,
     pub count: u64,
-    /// Percent and time, ascending.
+    /// The percentiles: percent and nanoseconds, ascending.
     pub percentiles: Vec<(f64, u64)>,
 }
 
-/// When and by which program a report was written.
+/// The time of a report and the program that wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// `fsb-0.1.0`.
+    /// The program with its version, such as `fsb-0.1.0`.
     pub program: String,
     /// Milliseconds since 1970.
     pub timestamp_ms: i64,

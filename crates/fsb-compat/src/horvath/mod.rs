@@ -10,7 +10,7 @@ pub const TITLE: (&str, &str) = (
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct PublishedRate {
-    /// As printed: `sequential write`.
+    /// The name of the operation as printed: `sequential write`.
     pub operation: String,
     /// The name of our workload.
     pub workload: &'static str,
@@ -19,7 +19,7 @@ pub struct PublishedRate {
     pub value: f64,
 }
 
-/// As printed, and our workload.
+/// The name of the operation as printed, and the workload of fsb.
 const OPERATIONS: [(&str, &str); 6] = [
     ("sequential write", "write"),
     ("rewrite", "rewrite"),

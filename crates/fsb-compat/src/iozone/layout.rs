@@ -8,7 +8,7 @@
 
 use crate::text::whole;
 
-/// The most columns of a table: the record size, thirteen operations, and eight of `-E`.
+/// The maximum number of columns of a table: the record size, thirteen operations, and eight of `-E`.
 const MOST_COLUMNS: usize = 24;
 
 /// The largest distance between the end of a number and its place under the heading. The headings themselves are up to
@@ -66,7 +66,7 @@ pub(super) struct Layout {
 /// A word in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// Its end in the line.
+    /// The end in the line.
     pub end: usize,
     pub bytes: &'a [u8],
 }

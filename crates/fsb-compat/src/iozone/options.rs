@@ -38,7 +38,7 @@ pub enum BannerLine {
 /// The interface that moves bytes into a file and out of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Means {
-    /// read and write.
+    /// Calls of read(2) and write(2).
     #[default]
     Calls,
     /// `-B`, `-D`, `-G`: a mapping, with this msync after each written record.
@@ -238,7 +238,8 @@ impl Options {
     }
 }
 
-/// Options while they are parsed. Those that depend on others are settled after the last one.
+/// The options during parsing. Options that depend on others are resolved after the last one. Fields without another
+/// description are named after their option.
 #[derive(Debug, Default)]
 pub(super) struct Typed {
     pub options: Options,
@@ -248,7 +249,7 @@ pub(super) struct Typed {
     pub map_async: bool,
     /// `-G`.
     pub map_sync: bool,
-    /// `-H` and `-k`: depth.
+    /// The depth of `-H` and `-k`.
     pub bcopy: Option<u32>,
     pub no_copy: Option<u32>,
     /// `-f`.
@@ -323,7 +324,7 @@ impl TestSet {
         self.0 & (1 << test.number()) != 0
     }
 
-    /// Returns whether the test is to run: it was named, or none was.
+    /// Returns whether the test runs: it was named, or no test was named.
     pub fn wants(self, test: Test) -> bool {
         self.is_empty() || self.contains(test)
     }

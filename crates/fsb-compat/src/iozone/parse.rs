@@ -98,9 +98,9 @@ const PATTERN: u8 = 0xa5;
 
 /// An option.
 pub(super) struct Known {
-    /// As it is typed: `-a`, `-+n`.
+    /// The option as typed: `-a`, `-+n`.
     pub name: &'static str,
-    /// Its value in help; empty for a switch.
+    /// The value in help; empty for a switch.
     pub value: &'static str,
     /// One line of help.
     pub about: &'static str,
@@ -225,7 +225,7 @@ pub(super) static OPTIONS: &[Known] = &[
         t.options.say(format!("Using minimum file size of {size} kilobytes."));
         Ok(())
     })),
-    known("-N", "", "microseconds an operation", Switch(|t| {
+    known("-N", "", "microseconds per operation", Switch(|t| {
         t.options.unit = OutputUnit::Microseconds;
         t.options.say("Microseconds/op Mode. Output is in microseconds per operation.");
     })),
@@ -436,7 +436,7 @@ fn push_once<T: PartialEq>(list: &mut Vec<T>, value: T) {
     }
 }
 
-/// The most processes that IOzone runs at once.
+/// The maximum number of processes that IOzone runs at once.
 const MOST_PROCESSES: u32 = 256;
 /// The largest record of IOzone, in kilobytes.
 const LARGEST_RECORD: u64 = 16 * 1024;

@@ -43,13 +43,13 @@ pub fn list() -> String {
 /// Facts that the banner prints and the options do not contain.
 #[derive(Debug, Clone)]
 pub struct Facts {
-    /// `fsb 0.1.0`.
+    /// The program with its version, such as `fsb 0.1.0`.
     pub program: String,
-    /// `linux-x86_64`.
+    /// The platform, such as `linux-x86_64`.
     pub platform: String,
-    /// `Fri Nov 20 16:42:32 2026`, as ctime(3) has it.
+    /// The start time in the format of ctime(3), such as `Fri Nov 20 16:42:32 2026`.
     pub began: String,
-    /// `uname -a`, for `-M`.
+    /// The output of `uname -a`, for `-M`.
     pub machine: String,
     /// The resolution of the clock, in seconds.
     pub resolution: f64,

@@ -7,17 +7,17 @@ use super::options::{Means, Options, Test};
 pub enum Operation {
     /// A new file is written.
     Write,
-    /// It is written again.
+    /// The file is written again.
     Rewrite,
-    /// It is read from its start.
+    /// The file is read from its start.
     Read,
-    /// It is read again.
+    /// The file is read again.
     Reread,
     /// Records are read in random order, each once.
     RandomRead,
-    /// They are written in random order, each once.
+    /// The records are written in random order, each once.
     RandomWrite,
-    /// They are read from the last to the first.
+    /// The records are read from the last to the first.
     BackwardRead,
     /// The first record is written again and again.
     RecordRewrite,

@@ -122,7 +122,7 @@ pub struct OptionError(String);
 type Set = fn(&mut Options, &str) -> Result<(), OptionError>;
 
 pub struct Key {
-    /// Its name in the 2023 tool: `fileCount`.
+    /// The name in the 2023 tool: `fileCount`.
     pub name: &'static str,
     /// The placeholder of its value in help.
     pub value: &'static str,
@@ -148,7 +148,7 @@ macro_rules! key {
     };
 }
 
-/// The most files, blocks or cycles that are believed to be meant.
+/// The maximum number of files, blocks or cycles that are believed to be meant.
 const MANY: u64 = 100_000_000;
 
 /// Every option, in the order of the user guide.

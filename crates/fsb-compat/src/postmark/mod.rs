@@ -32,7 +32,7 @@ pub enum Style {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
     pub path: String,
-    /// Its share of the files.
+    /// The share of the files.
     pub weight: u32,
 }
 
@@ -118,7 +118,7 @@ impl Settings {
     }
 }
 
-/// Bytes in the unit that PostMark takes.
+/// Returns the bytes in the unit that PostMark takes.
 fn scaled(bytes: u32) -> String {
     match bytes {
         0x10_0000.. => format!("{:.2} megabytes", bytes as f32 / 1_048_576.0),

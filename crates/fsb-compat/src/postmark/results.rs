@@ -191,7 +191,7 @@ pub struct PublishedRate {
     pub workload: &'static str,
     /// The name of our metric for it.
     pub metric: &'static str,
-    /// As printed: ext3-writeback, reiserfs.
+    /// The name of the file system as printed: ext3-writeback, reiserfs.
     pub file_system: String,
     /// Bytes or files a second.
     pub value: f64,

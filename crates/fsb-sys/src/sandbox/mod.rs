@@ -122,7 +122,7 @@ fn lifeline_is_cut(fd: RawFd, timeout_ms: i32) -> bool {
 pub enum Isolation {
     /// Own PID and mount namespaces, made by root.
     PidAndMount,
-    /// The same inside an own user namespace, made without root.
+    /// Own PID and mount namespaces inside an own user namespace, made without root.
     User,
     /// The kernel refused to make these namespaces. Only death signals end the processes.
     None,

@@ -14,7 +14,7 @@ use super::bpf::{
     Tracefs, attach, bpf, load, number, own_namespace,
 };
 
-/// Size of the ring in bytes: room for more than two hundred thousand calls between two drains.
+/// Size of the ring in bytes. It holds more than two hundred thousand calls between two drains.
 const RING: usize = 32 << 20;
 /// Maximum number of watched tasks.
 const MOST_TASKS: u32 = 16_384;
@@ -24,7 +24,7 @@ const MOST_TASKS: u32 = 16_384;
 pub enum Event {
     /// A call has ended.
     Ended(Ended),
-    /// A task in a watched call was woken by a task in another watched call.
+    /// A task in a watched call woke a task in another watched call.
     Woken(Woken),
 }
 
@@ -52,7 +52,7 @@ pub struct Ended {
     /// The start time, on CLOCK_MONOTONIC.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// An amount, or a negative error number.
+    /// The result of the call: an amount, or a negative error number.
     pub result: i64,
 }
 
@@ -141,7 +141,7 @@ impl Watch {
         });
     }
 
-    /// Returns the number of records that the ring had no room for.
+    /// Returns the number of records that were lost because the ring was full.
     pub fn lost(&self) -> u64 {
         self.lost + self.watched.iter().map(|task| self.lost_by(*task)).sum::<u64>()
     }
@@ -204,7 +204,7 @@ mod state {
     pub(super) const START: i16 = 0;
     /// The number of the call plus one; 0 outside a call.
     pub(super) const CALL: i16 = 8;
-    /// Records that the ring had no room for.
+    /// The number of records that were lost because the ring was full.
     pub(super) const LOST: i16 = 16;
     /// Eight registers.
     pub(super) const REGISTERS: i16 = 24;
@@ -213,7 +213,7 @@ mod state {
 }
 
 impl Assembler {
-    /// Reserves an empty record in R0. If the ring has no room, counts a lost record in the state at R8 and ends.
+    /// Reserves an empty record in R0. If the ring is full, counts a lost record in the state at R8 and ends.
     fn reserve(&mut self, known: &Known) {
         self.wide(R1, known.ring as u64, MAP);
         self.set(R2, size_of::<Record>() as i32);

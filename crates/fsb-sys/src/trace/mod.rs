@@ -15,15 +15,15 @@ use crate::sandbox::join_new_session_keyring;
 
 pub use ebpf::{Ended, Event, Watch, Woken};
 
-/// Options of PTRACE_SEIZE: stops at calls differ from those at signals; new tasks, exec and the filter's stops are
-/// events.
+/// Options of PTRACE_SEIZE. They make stops at calls differ from stops at signals, and report new tasks, exec and stops
+/// of the filter as events.
 const OPTIONS: c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACEFORK
     | libc::PTRACE_O_TRACEVFORK
     | libc::PTRACE_O_TRACECLONE
     | libc::PTRACE_O_TRACEEXEC
     | libc::PTRACE_O_TRACESECCOMP;
-/// Some headers are too old for it.
+/// `PTRACE_GET_SYSCALL_INFO`, which older headers of libc lack.
 const GET_SYSCALL_INFO: c_int = 0x420e;
 
 /// The reason of a task's stop.
@@ -47,7 +47,7 @@ pub enum Stop {
         /// Whether job control stopped it, until it is continued.
         job: bool,
     },
-    /// A signal is to be delivered.
+    /// The kernel is about to deliver a signal.
     Signal(i32),
 }
 
@@ -181,7 +181,7 @@ pub enum Until {
     Event,
     /// Until a call starts or ends.
     Call,
-    /// It stays stopped until job control continues it.
+    /// Until job control continues the task.
     Continued,
     /// Without tracing.
     Free,
@@ -294,7 +294,7 @@ pub const KEEPS_FIRST_ARGUMENT: bool = cfg!(target_arch = "x86_64");
 /// # Errors
 /// Fails if the task has ended.
 pub fn set_first_argument(task: i32, value: u64) -> io::Result<()> {
-    // Larger than the set of any machine.
+    // The array is larger than the set of any machine.
     let mut registers = [0u64; 64];
     let mut part = libc::iovec { iov_base: registers.as_mut_ptr().cast(), iov_len: size_of_val(&registers) };
     // The kernel sets the length to that of its set.

@@ -18,11 +18,11 @@ use crate::read_text;
 
 /// Size of the ring in bytes: room for a hundred thousand records between two drains.
 const RING: usize = 8 << 20;
-/// The most threads that are off their processors at a time.
+/// The maximum number of threads that are off their processors at a time.
 const MOST_TASKS: u64 = 16_384;
-/// The most different stacks.
+/// The maximum number of different stacks.
 const MOST_STACKS: u64 = 8192;
-/// The most functions of a stack. The innermost ones are kept.
+/// The maximum number of functions of a stack. The innermost ones are kept.
 pub const DEEPEST: usize = 64;
 /// Nanoseconds of CPU time between two samples.
 pub const SAMPLE_NS: u64 = 500_000;
@@ -51,7 +51,7 @@ pub enum Observation {
         at_ns: u64,
         stack: StackId,
     },
-    /// A block device began to flush its cache, or ended that.
+    /// A block device began or ended a flush of its cache.
     Flush {
         /// Major and minor number of the device.
         device: (u32, u32),
@@ -140,7 +140,7 @@ impl StackWatch {
             number(command, &words[..if command == MAP_DELETE { 2 } else { 3 }])
         };
         if let Some(previous) = self.process {
-            // A process that ended is in the map all the same.
+            // The map also keeps a process that has ended.
             command(MAP_DELETE, previous)?;
         }
         self.process = process;
@@ -180,7 +180,7 @@ impl StackWatch {
         Some(addresses.into_iter().take_while(|address| *address != 0).collect())
     }
 
-    /// Returns the number of observations that there was no room for.
+    /// Returns the number of observations that were lost because the ring or a map was full.
     pub fn lost(&self) -> u64 {
         let (id, mut count) = (0u32, 0u64);
         let words = [self.lost.as_raw_fd() as u64, (&raw const id) as u64, (&raw mut count) as u64];
@@ -188,8 +188,8 @@ impl StackWatch {
     }
 }
 
-/// Returns the numbers of the processors that are online. Without /sys, those of the first ones that this process may
-/// use.
+/// Returns the numbers of the processors that are online. Without /sys, returns as many numbers from 0 on as this
+/// process may use processors.
 fn processors() -> Vec<u32> {
     let text = read_text("/sys/devices/system/cpu/online").unwrap_or_default();
     let range = |part: &str| {
@@ -250,7 +250,7 @@ impl Symbols {
 /// The bits of a thread's state in which it waits for something else than a processor: sleeping, with signals or without,
 /// stopped, traced, parked, or idle.
 const BLOCKED: u64 = 0xcf;
-/// Those of a thread that has ended and never runs again.
+/// The bits of the state of a thread that has ended.
 const ENDED: i32 = 0x30;
 
 /// The kinds of records.
@@ -268,7 +268,7 @@ mod asleep {
     pub(super) const STACK: i16 = 16;
     pub(super) const TASK: i16 = 24;
     pub(super) const STATE: i16 = 32;
-    /// Its size in bytes.
+    /// The size in bytes.
     pub(super) const SIZE: u64 = 40;
 }
 
@@ -277,12 +277,12 @@ mod asleep {
 #[repr(C)]
 struct Record {
     kind: u64,
-    /// Of a sample or a flush, its only time.
+    /// The time at which the thread left its processor; of a sample or a flush, the only time.
     out_ns: u64,
     woken_ns: u64,
     in_ns: u64,
     stack: i64,
-    /// The thread, with its process in the upper half; of a flush, the device.
+    /// The number of the thread, with the number of its process in the upper half; of a flush, the device.
     task: u64,
     state: u64,
 }
@@ -322,13 +322,13 @@ struct Request {
     flags: i16,
 }
 
-/// Places on the stack, from its end. The last eight bytes are those of [`Assembler::number_task`].
+/// Offsets on the stack, from its end. [`Assembler::number_task`] writes the last eight bytes.
 const ENTRY: i16 = -56;
 const KEY: i16 = -64;
 const ZERO: i16 = -72;
 
 impl Assembler {
-    /// Looks up the key at `key` on the stack: R0 is the address of its value, or 0.
+    /// Looks up the key at `key` on the stack. Sets R0 to the address of the value, or to 0 if the map has no such key.
     fn look_up(&mut self, map: i32, key: i16) {
         self.wide(R1, map as u64, MAP);
         self.copy(R2, R10);
@@ -360,7 +360,7 @@ impl Assembler {
         self.land(none);
     }
 
-    /// Reserves a record in R0. If the ring has no room, counts it as lost, and R0 is 0.
+    /// Reserves a record in R0. If the ring is full, counts a lost record and sets R0 to 0.
     fn reserve_record(&mut self, known: &Known) -> usize {
         self.wide(R1, known.ring as u64, MAP);
         self.set(R2, size_of::<Record>() as i32);

@@ -16,7 +16,7 @@ const ON: &str = "on";
 const OFF: &str = "off";
 const LACKING: &str = "no frequency boost: neither intel_pstate/no_turbo nor cpufreq/boost exists";
 
-/// The files, each with its contents for boost on and boost off: `no_turbo` of intel_pstate and `boost`.
+/// Returns the files, each with its contents for boost on and boost off: `no_turbo` of intel_pstate and `boost`.
 fn switches(roots: &Roots) -> impl Iterator<Item = (PathBuf, [&'static str; 2])> {
     let cpu = roots.sys.join("devices/system/cpu");
     let files = [("intel_pstate/no_turbo", ["0", "1"]), ("cpufreq/boost", ["1", "0"])];

@@ -54,7 +54,7 @@ impl Value {
         Value { name, about, kind: Some(kind) }
     }
 
-    /// Whether it is a form, such as `SIZE`.
+    /// Returns whether it is a form, such as `SIZE`.
     pub(crate) fn stands_for_many(&self) -> bool {
         self.kind.is_some()
     }
@@ -144,13 +144,13 @@ pub struct PossibleInterference {
 
 /// A host condition.
 pub trait Control: Sync {
-    /// Its name in plans and after `--control`.
+    /// Returns the name in plans and after `--control`.
     fn name(&self) -> &'static str;
-    /// One line for 'fsb list controls'.
+    /// Returns one line for 'fsb list controls'.
     fn about(&self) -> &'static str;
     /// Returns the part of a run for which it is set.
     fn scope(&self) -> Scope;
-    /// The values it takes, the default first.
+    /// Returns the values it takes, the default first.
     fn values(&self) -> &'static [Value];
     /// Returns the control that cannot be set together with it.
     fn excludes(&self) -> Option<&'static str> {
@@ -432,7 +432,7 @@ pub(crate) fn numbered(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// Whether [`numbered`] would return `path` if it existed.
+/// Returns whether [`numbered`] would return `path` if it existed.
 pub(crate) fn is_numbered(path: &Path, directory: &Path, prefix: &str) -> bool {
     path.parent() == Some(directory) && number(path, prefix).is_some()
 }
@@ -447,7 +447,7 @@ pub(crate) fn writable(path: &Path) -> Result<(), Refusal> {
         .map_err(|errno| fsb_sys::error::attempt("write to", path, &errno.into()))
 }
 
-/// Whether `action` writes the file that `file` returns for a device below /sys/devices.
+/// Returns whether `action` writes the file that `file` returns for a device below /sys/devices.
 pub(crate) fn is_device_setting(action: &Action, roots: &Roots, file: fn(&Path) -> PathBuf) -> bool {
     let Some(path) = action.written() else { return false };
     // DEVICE/queue/SETTING

@@ -78,9 +78,9 @@ const LARGEST_FOLIO: u64 = 2 << 20;
 pub struct Cgroup {
     /// The version of its hierarchy.
     pub version: Version,
-    /// Its directory.
+    /// The directory.
     pub path: PathBuf,
-    /// Its limit in bytes.
+    /// The limit in bytes.
     pub limit: u64,
 }
 

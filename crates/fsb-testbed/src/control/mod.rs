@@ -124,7 +124,7 @@ pub(crate) mod testing {
             Bench { roots, place: TargetDevice::default(), ledger, tree }
         }
 
-        /// A machine whose target has a disk of its own.
+        /// Returns a machine whose target has a disk of its own.
         pub fn with_disk() -> Bench {
             let bench = Bench::new();
             bench.write("sys/devices/disk/size", "2048");

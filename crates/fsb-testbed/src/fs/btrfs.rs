@@ -107,22 +107,22 @@ impl FileSystem for Btrfs {
         &["btrfs"]
     }
 
-    /// The checksums that it can be made with. The driver requests them from the kernel's cryptography.
+    /// Returns the checksums that it can be made with. The driver requests them from the kernel's cryptography.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32c_generic", "crc32c_intel", "xxhash_generic", "sha256_generic", "blake2b_generic"]
     }
 
-    /// The minimum that mkfs.btrfs requires with its default of duplicated metadata.
+    /// Returns the minimum that mkfs.btrfs requires with its default of duplicated metadata.
     fn minimum_size(&self) -> u64 {
         109 << 20
     }
 
-    /// It discards by itself, asynchronously, since Linux 6.2.
+    /// btrfs discards by itself, asynchronously, since Linux 6.2.
     fn discard_off(&self) -> Option<&'static str> {
         Some("nodiscard")
     }
 
-    /// Its cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
+    /// The cleaner drops what was deleted, and a commit follows, up to 30 seconds after a syncfs found nothing to do.
     fn finish_background_work(&self, idle: &Idle<'_>) -> Result<(), TestbedError> {
         mount::remount_read_only_and_back(idle.point, &[])
     }

@@ -44,9 +44,9 @@ pub(super) struct Ext {
     about: &'static str,
     tools: &'static Tools,
     helpers: &'static [&'static str],
-    /// It has a journal, and mkfs gives it features that only newer kernels know.
+    /// Whether the file system has a journal. mkfs then enables features that only newer kernels know.
     journal: bool,
-    /// ext4's driver may serve it.
+    /// Whether the driver of ext4 may serve the file system.
     older: bool,
     /// Options for a race.
     choices: &'static [Choice],

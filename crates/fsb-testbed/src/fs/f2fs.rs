@@ -69,7 +69,7 @@ impl FileSystem for F2fs {
         &["f2fs"]
     }
 
-    /// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
+    /// Returns the checksum that the driver requests from the kernel's cryptography, including the fast implementation.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32_generic", "crc32_pclmul"]
     }
@@ -78,7 +78,7 @@ impl FileSystem for F2fs {
         52 << 20
     }
 
-    /// It discards by itself, from a thread of its own.
+    /// f2fs discards by itself, in its own thread.
     fn discard_off(&self) -> Option<&'static str> {
         Some("nodiscard")
     }

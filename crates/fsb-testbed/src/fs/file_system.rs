@@ -42,7 +42,7 @@ pub struct Tools {
     pub package: &'static str,
     /// The program that formats.
     pub mkfs: &'static str,
-    /// Its arguments before the user's: quiet, overwriting, without discard and without deferred work.
+    /// The arguments before the user's: quiet, overwriting, without discard and without deferred work.
     pub arguments: &'static [&'static str],
     /// The argument that prints its version.
     pub version: &'static str,
@@ -106,7 +106,7 @@ pub struct ExternalJournal {
 pub struct Inspection {
     /// Features, as its own tool names them.
     pub features: Vec<String>,
-    /// Its layout.
+    /// The layout.
     pub geometry: Geometry,
 }
 
@@ -145,9 +145,9 @@ pub struct Idle<'a> {
 
 /// A file system that can be measured.
 pub trait FileSystem: Sync {
-    /// Its name in targets, and the kernel's for it.
+    /// Returns the name in targets, and the kernel's for it.
     fn name(&self) -> &'static str;
-    /// One line for 'fsb list file-systems'.
+    /// Returns one line for 'fsb list file-systems'.
     fn about(&self) -> &'static str;
     /// Returns the member for a target with these mount options. Returns `None` if they do not select another one.
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
@@ -220,7 +220,8 @@ pub trait FileSystem: Sync {
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
-    /// The bytes below which a slice of the same geometry still differs from a large disk, and a note on how it differs.
+    /// Returns the bytes below which a slice of the same geometry still differs from a large disk, and a note on how it
+    /// differs.
     fn small_slice(&self) -> Option<(u64, &'static str)> {
         None
     }
@@ -228,7 +229,7 @@ pub trait FileSystem: Sync {
     fn note(&self) -> Option<&'static str> {
         None
     }
-    /// The fewest bytes that its mkfs program accepts with default arguments.
+    /// Returns the smallest size in bytes that the mkfs program accepts with default arguments.
     fn minimum_size(&self) -> u64;
     /// Refuses invalid requests before anything is changed.
     fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
@@ -262,17 +263,18 @@ pub trait FileSystem: Sync {
     fn magic(&self) -> Option<u64> {
         None
     }
-    /// Whether it overwrites blocks in place: beside the blocks of an image it then writes only a few blocks of a journal.
-    /// A copy-on-write file system also writes checksums and its trees, which look like writes of other processes.
+    /// Returns whether it overwrites blocks in place: beside the blocks of an image it then writes only a few blocks of
+    /// a journal. A copy-on-write file system also writes checksums and its trees, which look like writes of other
+    /// processes.
     fn writes_in_place(&self) -> bool {
         false
     }
-    /// Whether files have a flag that switches off copy-on-write, which would fragment an image with every write. A file
-    /// system that returns true also has a `magic`.
+    /// Returns whether files have a flag that switches off copy-on-write, which would fragment an image with every
+    /// write. A file system that returns true also has a `magic`.
     fn takes_nocow(&self) -> bool {
         false
     }
-    /// Whether `st_dev` of its files is an anonymous device number. The mount's source then names the device.
+    /// Returns whether `st_dev` of its files is an anonymous device number. The mount's source then names the device.
     fn numbers_volumes(&self) -> bool {
         false
     }
@@ -365,7 +367,7 @@ impl Choice {
 /// A hazard of a file system, declared in its own file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hazard {
-    /// Its sign.
+    /// The sign.
     pub cause: Cause,
     /// The loss, in a few words.
     pub loss: &'static str,
@@ -537,7 +539,7 @@ impl FuseServer {
         program::last_lines(&text)
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }

@@ -10,7 +10,7 @@ use crate::declared::{DeclaredOption, OptionKind};
 
 pub(super) struct Jfs;
 
-/// It discards nothing and leaves no deferred work.
+/// mkfs.jfs discards nothing and leaves no deferred work.
 static TOOLS: Tools = Tools {
     package: "jfsutils",
     mkfs: "mkfs.jfs",
@@ -47,7 +47,7 @@ impl FileSystem for Jfs {
         &["jfs"]
     }
 
-    /// For `iocharset=utf8`.
+    /// The mount option `iocharset=utf8` needs this module.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["nls_utf8"]
     }

@@ -32,7 +32,7 @@ impl fmt::Display for Version {
 /// A feature of a format.
 #[derive(Debug)]
 pub(super) struct Feature {
-    /// Its name in mkfs arguments.
+    /// The name in mkfs arguments.
     pub name: &'static str,
     /// The mkfs option that takes it, and the word that switches it off.
     pub off: (&'static str, &'static str),

@@ -18,8 +18,8 @@ use super::file_system::{FileSystem, Inspection};
 use super::of_target;
 use crate::local::check_foreign;
 
-/// The geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file system
-/// needs no mkfs, if the program is missing or fails, and for arguments that name other devices or files.
+/// Returns the geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file
+/// system needs no mkfs, if the program is missing or fails, and for arguments that name other devices or files.
 ///
 /// The tested mkfs programs (e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools, jfsutils, reiserfsprogs, ntfs-3g,
 /// dosfstools, exfatprogs) take 0.01 to 0.2 s and up to 140 MiB of memory, which is free again afterwards.

@@ -223,7 +223,7 @@ pub(crate) fn missing_programs(tools: &Tools) -> Vec<PathBuf> {
     tools.programs().filter(|name| program::find(name).is_none()).map(PathBuf::from).collect()
 }
 
-/// Whether /proc/filesystems lists the driver.
+/// Returns whether /proc/filesystems lists the driver.
 pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     let listed = roots.proc_text("filesystems").unwrap_or_default();
     listed.lines().any(|line| line.split_whitespace().last() == Some(driver))

@@ -38,7 +38,7 @@ impl FileSystem for Skeleton {
         "skeleton"
     }
 
-    /// A one-line description for `fsb list file-systems`.
+    /// Returns a one-line description for `fsb list file-systems`.
     fn about(&self) -> &'static str {
         "A file system that exists only to be copied."
     }
@@ -47,23 +47,23 @@ impl FileSystem for Skeleton {
         Some(&TOOLS)
     }
 
-    /// The name in /proc/filesystems. Leave this out if it is the name above.
+    /// Returns the name in /proc/filesystems. Leave this out if it is the name above.
     fn driver(&self) -> Option<&'static str> {
         Some("skeleton")
     }
 
-    /// The module names for `modprobe`. modules.dep lists their dependencies. Modules that the driver requests at run
-    /// time belong into `helper_modules`.
+    /// Returns the module names for `modprobe`. modules.dep lists their dependencies. Modules that the driver requests
+    /// at run time belong into `helper_modules`.
     fn modules(&self) -> &'static [&'static str] {
         &["skeleton"]
     }
 
-    /// The smallest image that mkfs accepts and that can hold a file. Find it by trying.
+    /// Returns the smallest image that mkfs accepts and that can hold a file. Find it by trying.
     fn minimum_size(&self) -> u64 {
         16 << 20
     }
 
-    /// The mount options of this file system alone. Those of every file system are in `options::COMMON`.
+    /// Returns the mount options of this file system alone. Those of every file system are in `options::COMMON`.
     fn options(&self) -> &'static [DeclaredOption] {
         OPTIONS
     }

@@ -114,12 +114,12 @@ impl FileSystem for Xfs {
         &["xfs"]
     }
 
-    /// The checksum that the driver requests from the kernel's cryptography, including the fast implementation.
+    /// Returns the checksum that the driver requests from the kernel's cryptography, including the fast implementation.
     fn helper_modules(&self) -> &'static [&'static str] {
         &["crc32c_generic", "crc32c_intel"]
     }
 
-    /// The minimum of mkfs.xfs since version 5.19.
+    /// Returns the minimum of mkfs.xfs since version 5.19.
     fn minimum_size(&self) -> u64 {
         300 << 20
     }

@@ -30,7 +30,7 @@ pub enum Action {
     },
     /// Remove a directory that fsb made, with everything in it.
     RemoveDirectory {
-        /// Its path, which ends in a name that only fsb gives: `.fsb-` and a random number.
+        /// The path, which ends in a name that only fsb gives: `.fsb-` and a random number.
         path: PathBuf,
         /// The user that the directory may have been given to. Otherwise it belongs to the user who runs fsb.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -66,17 +66,17 @@ pub enum Action {
     SwapOn {
         /// The file or device.
         path: PathBuf,
-        /// Its priority. It is negative if the kernel chose it, and will choose it again.
+        /// The priority. It is negative if the kernel chose it, and will choose it again.
         priority: i32,
     },
     /// Start a unit of systemd.
     StartUnit {
-        /// Its name, with its suffix.
+        /// The name, with its suffix.
         unit: String,
     },
     /// Remove a cgroup that fsb made, with the processes in it and the cgroups below it.
     RemoveCgroup {
-        /// Its directory, whose name begins with `fsb-`.
+        /// The directory, whose name begins with `fsb-`.
         path: PathBuf,
     },
 }

@@ -345,15 +345,15 @@ impl Store {
 /// The result of replaying an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Undone and removed, with a description of the effect.
+    /// The change was undone, with a description of the effect. The entry was removed.
     Undone(String),
-    /// Left alone, because its owner lives.
+    /// The entry stays, because its owner lives.
     Live,
-    /// Removed, because it is of an earlier boot, and the reboot undid the change.
+    /// The entry was removed, because it is of an earlier boot, and the reboot undid the change.
     Discarded,
-    /// Could not be undone, for this reason. The entry stays.
+    /// The change could not be undone, for this reason. The entry stays.
     Failed(String),
-    /// Not an entry that fsb wrote, or not readable as one, for this reason. The entry stays.
+    /// fsb did not write the entry, or cannot read it, for this reason. The entry stays.
     Refused(String),
 }
 

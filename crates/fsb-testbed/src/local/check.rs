@@ -395,7 +395,8 @@ fn check_divisible(setup: &Setup) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// The remedy if a part of a medium of `size` bytes is too small for a file system that needs `least`.
+/// Returns the remedy for a slice of a medium of `size` bytes that is too small for a file system that needs `least`
+/// bytes.
 fn enlarge(setup: &Setup, spec: &FileSystemSpec, size: u64, least: u64) -> (String, String) {
     let show = |bytes: u64| show_bytes(bytes as f64);
     let needed = size_for(least, setup.slices);

@@ -503,7 +503,7 @@ struct OccupiedSlot {
 
 /// The state of the target.
 enum SlotState {
-    /// It is not ready yet.
+    /// The target is not ready yet.
     None,
     Null,
     FileSystem(Box<ReadyFileSystem>),

@@ -25,7 +25,7 @@ pub(crate) const GRANULE: u64 = 4096;
 /// A requested medium.
 #[derive(Debug)]
 pub struct MediumRequest<'a> {
-    /// Its name and argument.
+    /// The name and argument.
     pub medium: &'a Medium,
     /// Bytes of an image, a multiple of 4096.
     pub size: u64,
@@ -68,9 +68,9 @@ pub struct MediumArgument {
 
 /// A kind of medium.
 pub trait MediumKind: Sync {
-    /// Its name in plans.
+    /// Returns the name in plans.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list media`.
+    /// Returns one line for `fsb list media`.
     fn about(&self) -> &'static str;
     /// Returns the argument that it takes. Returns `None` if it takes none.
     fn argument(&self) -> Option<&'static MediumArgument> {
@@ -135,7 +135,7 @@ pub trait OpenMedium {
     fn verify(&self) -> Result<(), TestbedError>;
     /// Returns its record.
     fn record(&self) -> &MediumRecord;
-    /// Whether the device supports discard.
+    /// Returns whether the device supports discard.
     fn can_discard(&self) -> bool;
     /// Releases the exclusive claim and the lock so that mkfs can take them.
     fn lend(&mut self);
@@ -295,9 +295,9 @@ const SPARE: (u64, u64) = (16 << 20, 64 << 20);
 /// A slice of a medium, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Its offset on the medium.
+    /// The offset on the medium.
     pub start: u64,
-    /// Its size.
+    /// The size.
     pub bytes: u64,
 }
 

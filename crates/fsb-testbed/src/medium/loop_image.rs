@@ -22,7 +22,7 @@ use crate::{Progress, fs, host};
 /// A loop device over an image in a file.
 pub(super) struct LoopImage;
 
-/// The bytes that stay free beside an image, for the file system that holds it and for the results.
+/// Returns the bytes that stay free beside an image, for the file system that holds it and for the results.
 fn margin(size: u64) -> u64 {
     (64 << 20) + size / 100
 }
@@ -246,7 +246,7 @@ pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
 /// A loop device over an image in memory. It shows the cost of a file system without a device.
 pub(super) struct Ram;
 
-/// Bytes of memory that stay free: the page cache of the target needs memory beside its image.
+/// Returns the bytes of memory that stay free: the page cache of the target needs memory beside its image.
 fn memory_margin(size: u64) -> u64 {
     (256 << 20) + size / 4
 }

@@ -40,13 +40,13 @@ pub type Finish = Box<dyn FnOnce() -> Seen>;
 
 /// A source of interference.
 pub trait Source: Sync {
-    /// Its name.
+    /// Returns the name.
     fn name(&self) -> &'static str;
-    /// One line for `fsb list interference`.
+    /// Returns one line for `fsb list interference`.
     fn about(&self) -> &'static str;
     /// Returns the reason why it cannot be watched here, if there is one.
     fn probe(&self, place: &Watched<'_>) -> Result<(), Refusal>;
-    /// Reads it for the first time. Returns `None` if it cannot be read.
+    /// Reads the source for the first time. Returns `None` if the source cannot be read.
     fn begin(&self, place: &Watched<'_>) -> Option<Finish>;
 }
 
@@ -232,7 +232,7 @@ fn on_the_same_disk(place: &Watched<'_>, own: &Path, bottom: &Bottom) -> Vec<Pat
     found
 }
 
-/// Returns bytes and flushes of all of them. Returns `None` if one of them has disappeared.
+/// Returns the bytes and flushes of all of them. Returns `None` if one of them has disappeared.
 fn moved(devices: &[PathBuf]) -> Option<(u64, u64)> {
     devices.iter().try_fold((0, 0), |sum, device| {
         let activity = block::activity(device)?;
@@ -247,7 +247,7 @@ fn bytes(activity: &block::Activity) -> u64 {
 /// The disk at the bottom of a stack of devices.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Bottom {
-    /// Its directory below /sys.
+    /// The directory below /sys.
     pub disk: PathBuf,
     /// Whether the layers in between overwrite blocks in place.
     pub in_place: bool,

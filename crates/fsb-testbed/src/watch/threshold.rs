@@ -14,7 +14,8 @@ const LEAST_CPU_SHARE: f64 = 0.005;
 /// CPU time is judged over at least this long. The kernel counts it in ticks of 10 ms, separately for each process:
 /// over a second on one processor two ticks are 2 %, and over less time they would be chance.
 const CPU_SECONDS: f64 = 1.0;
-/// Share of the I/O on the target's device that its disk may do for others, for the same reason as for the processors.
+/// The share of the target's I/O that its disk may do for others. A smaller share cannot by itself cause a significant
+/// difference.
 const DEVICE_SHARE: f64 = 0.02;
 /// Bytes per second that are always tolerated: the journal of the file system that holds the image commits some blocks
 /// every five seconds, and so do logs. It is 64 requests of 4 KiB, half of the rate of a rotating disk.

@@ -377,7 +377,7 @@ mod tests {
     use super::archive::tests::read_back;
     use super::*;
 
-    /// A kernel with virtio_pci built in, and modules whose content this crate does not parse.
+    /// Returns a kernel with virtio_pci built in, and modules whose content this crate does not parse.
     fn kernel(directory: &Path) -> Kernel {
         let file = |name: &str, text: &str| {
             let path = directory.join(name);

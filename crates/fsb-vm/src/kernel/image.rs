@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// An ELF file with one note segment that holds one Xen note.
+    /// Returns an ELF file with one note segment that holds one Xen note.
     fn elf(note: u32) -> Vec<u8> {
         let mut file = vec![0; 64 + 56];
         file[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
     use crate::error::Kind;
 
-    /// A machine with kernels 6.1.0-9 and 6.1.0-56 installed, and 6.12.1 fetched.
+    /// Returns a machine with kernels 6.1.0-9 and 6.1.0-56 installed, and 6.12.1 fetched.
     fn places(directory: &Path) -> Places {
         for release in ["6.1.0-9-amd64", "6.1.0-56-amd64"] {
             fs::create_dir_all(directory.join("boot")).unwrap();

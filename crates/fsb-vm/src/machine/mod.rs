@@ -36,9 +36,9 @@ pub enum Stop {
     PoweredOff,
     /// The guest's PID 1 stopped: the reason.
     Refused(String),
-    /// Its kernel panicked: the reason.
+    /// The kernel panicked: the reason.
     Panicked(String),
-    /// Its kernel's watchdog found it hanging: the reason.
+    /// The kernel's watchdog reported that the kernel hangs: the reason.
     Hung(String),
     /// The guest gave no sign of life for this time, did not answer, and was killed. Contains the message of its
     /// kernel's watchdog, if there was one: under emulation a watchdog also reports harmless delays.
@@ -67,7 +67,8 @@ impl fmt::Display for Stop {
 }
 
 impl Stop {
-    /// The reason for a machine that was stopped because it was silent for `time`, with the trouble on its console.
+    /// Returns the reason for a machine that was stopped because it was silent for `time`, with the trouble on its
+    /// console.
     fn of_silence(time: Duration, trouble: Option<Trouble>) -> Stop {
         match trouble {
             Some(Trouble::Panic(why)) => Stop::Panicked(why),

@@ -144,7 +144,7 @@ fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
     )
 }
 
-/// Returns QEMU's driver for that file.
+/// Returns the name of QEMU's driver for the file of a disk.
 fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     let stat = rustix::fs::fstat(&disk.file).map_err(|error| {
         VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(error.to_string())

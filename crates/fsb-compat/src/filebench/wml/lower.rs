@@ -340,7 +340,7 @@ impl Lower<'_> {
 
 /// The deepest nesting of composite flow operations.
 const DEEPEST: usize = 8;
-/// The most steps of a thread after the expansion of composite flow operations.
+/// The maximum number of steps of a thread after the expansion of composite flow operations.
 const MOST_STEPS: usize = 4096;
 
 impl Lower<'_> {

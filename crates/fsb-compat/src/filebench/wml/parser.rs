@@ -27,9 +27,9 @@ impl fmt::Display for Remark {
 /// The content of a file, if fsb supports all of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
-    /// Its runs, in their order.
+    /// The runs, in the order of the file.
     pub runs: Vec<Run>,
-    /// The lines that it prints with `echo`.
+    /// The texts of the `echo` commands.
     pub said: Vec<String>,
     /// Differences from filebench.
     pub notes: Vec<Remark>,
@@ -38,7 +38,7 @@ pub struct Script {
 /// One `run`, with the definitions that precede it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its line in the file; `None` if it was requested without being in the file.
+    /// The line in the file; `None` if it was requested without being in the file.
     pub line: Option<usize>,
     /// For how long.
     pub seconds: u64,
