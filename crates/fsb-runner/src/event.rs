@@ -54,16 +54,16 @@ pub enum Event<'a> {
     },
     /// A race round begins.
     RaceRound {
-        /// Its number, from 1.
+        /// The number, from 1.
         round: u32,
         /// The standing before it, in words.
         standing: &'a str,
     },
     /// A trial begins.
     Trial {
-        /// Its target.
+        /// The target.
         target: &'a str,
-        /// Its cell.
+        /// The cell.
         workload: &'a str,
     },
     /// A cell begins on all targets that are ready, in rounds.

@@ -14,7 +14,7 @@ use crate::schedule::planner::SequentialCost;
 
 /// Parameters that differ within a matrix.
 const SIZES: [&str; 2] = ["file_size", "block_size"];
-/// The most cells of a matrix that warm-up measures completely.
+/// The maximum number of cells of a matrix that warm-up measures completely.
 const FEW: usize = 8;
 
 /// The cells of a plan that are parts of matrices.
@@ -340,7 +340,7 @@ mod tests {
 
     use super::*;
 
-    /// A matrix of reads on files of 64 KiB to 512 MiB, and the records of its cells.
+    /// Returns a matrix of reads on files of 64 KiB to 512 MiB, and the records of its cells.
     fn grid() -> (Grid, Vec<u64>) {
         let (mut cells, mut records) = (Vec::new(), Vec::new());
         for file in (16..30).map(|power| 1u64 << power) {
@@ -414,7 +414,7 @@ mod tests {
         assert!(fill_costs(&grid, &vec![&[][..]; records.len()]).is_empty());
     }
 
-    /// A square matrix whose records are no larger than its files, each cell as long as its file is large.
+    /// Returns a square matrix whose records are no larger than its files, each cell as long as its file is large.
     fn square(sizes: u32) -> (Grid, Vec<f64>) {
         let (mut spots, mut seconds) = (Vec::new(), Vec::new());
         for (file, record) in (0..sizes).flat_map(|file| (0..=file).map(move |record| (1u64 << file, 1u64 << record))) {

@@ -18,7 +18,7 @@ pub fn block(seed: u64, block: u32, targets: &[String], cells: &[String]) -> Blo
     BlockOrder { block, targets: shuffled(targets), cells: shuffled(cells), slices: Vec::new() }
 }
 
-/// The generator of a block.
+/// Returns the generator of a block.
 fn generator(seed: u64, block: u32) -> Pcg64 {
     Pcg64::seed_from_u64(seed ^ (u64::from(block) << 32).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -57,7 +57,7 @@ pub fn same_kernel(record: &RunRecord, kernel: &str) -> Result<(), String> {
     Err(format!("the run was begun on Linux {before} and this is {kernel}: {advice}"))
 }
 
-/// Refuses other files of a kernel with the same release, because a kernel that is built anew often keeps its release.
+/// Refuses other files of a kernel with the same release, because another build of a kernel often has the same release.
 /// Modules that only one of the two loaded are not compared: another version of this program may choose other modules.
 pub(crate) fn same_files(before: Option<&VmRecord>, now: Option<&VmRecord>) -> Result<(), String> {
     let (Some(before), Some(now)) = (before, now) else { return Ok(()) };

@@ -47,7 +47,7 @@ pub struct Scope {
     pub size: u64,
     /// Bytes of memory that the machine has.
     pub memory: u64,
-    /// Processors that it has.
+    /// The processors of the machine.
     pub cpus: u32,
 }
 

@@ -22,7 +22,7 @@ pub struct TargetFile {
     pub controls: BTreeMap<String, String>,
     /// Release of its kernel; all kernels of the plan if absent.
     pub kernel: Option<String>,
-    /// Whether it is left out if this machine cannot make it.
+    /// Whether the run leaves the target out if this machine cannot make it.
     pub optional: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::schedule::planner::LONGEST;
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
 pub struct ParsedCell {
-    /// Its label, and its parameters with all defaults filled in.
+    /// The label, and its parameters with all defaults filled in.
     pub cell: Cell,
     /// The properties of the whole workload that the runner needs.
     pub profile: Profile,
@@ -230,7 +230,7 @@ pub(crate) fn slices(record: &RunRecord) -> u32 {
     record.placement.as_ref().and_then(Placement::divided).map_or(1, |(slices, _)| slices)
 }
 
-/// Returns the setup for a plan with known devices, whose media are divided into `parts` slices.
+/// Returns the setup for a plan with known devices. Each medium is divided into `slices` slices.
 pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, slices: u32) -> Setup {
     /// Share of a budget for preparing the machine.
     const PREPARING: f64 = 0.2;

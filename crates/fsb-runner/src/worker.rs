@@ -78,9 +78,9 @@ pub enum Message<P, A> {
 /// The longest time that interrupted work may take to remove its files.
 const REMOVING: Duration = Duration::from_secs(600);
 
-/// The place and the limits of a worker.
+/// The confinement, the resources and the time limits of a worker.
 #[derive(Debug, Clone, Default)]
-pub struct Post {
+pub struct WorkerLimits {
     /// The paths that it may write, and its user; absent if it works as the user, anywhere.
     pub confinement: Option<Confinement>,
     /// Whether it accesses files with the rights of the invoking user, if it is not confined.
@@ -103,19 +103,19 @@ pub enum WorkerError {
     /// A call failed.
     #[error("{0}")]
     Engine(EngineError),
-    /// It was asked to end early.
+    /// The worker was interrupted.
     #[error("interrupted")]
     Interrupted,
     /// The worker died.
     #[error("the worker ended early: {0}")]
     Died(String),
-    /// It was silent for too long, and was killed.
+    /// The worker was silent for too long, and was killed.
     #[error("the worker did not answer within {0:?} and was killed")]
     Deadline(Duration),
     /// The budget ended before the work did.
     #[error("the budget ended before the trial did")]
     OutOfTime,
-    /// It could not be started or spoken to.
+    /// The worker could not be started, or the connection to it failed.
     #[error("cannot run a worker: {0}")]
     Start(String),
 }
@@ -130,7 +130,7 @@ impl From<io::Error> for WorkerError {
 #[derive(Debug)]
 pub struct Worker {
     child: Child,
-    /// `None` once it was asked to end.
+    /// The connection; `None` after it was closed, which ends the worker.
     lines: Option<Lines>,
     deadline: Option<Duration>,
     until: Option<Instant>,
@@ -144,32 +144,33 @@ pub struct Worker {
 
 impl Worker {
     /// Starts a worker.
-    pub fn open(post: &Post) -> Result<Worker, WorkerError> {
+    pub fn open(limits: &WorkerLimits) -> Result<Worker, WorkerError> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut command = Command::new("/proc/self/exe");
         command.arg(WORKER_ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
         command.stdout(Stdio::null()).stderr(Stdio::piped());
-        if post.as_invoking_user {
+        if limits.as_invoking_user {
             command.env(AS_CALLER, "1");
         }
-        if post.interrupted.is_some() {
+        if limits.interrupted.is_some() {
             // No supervisor ends this worker: it dies with the process that started it. A Ctrl-C is for that process
             // alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
-        post.held
-            .start(&mut command, post.processes.as_deref())
+        limits
+            .held
+            .start(&mut command, limits.processes.as_deref())
             .map_err(|error| WorkerError::Start(error.to_string()))?;
         let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);
         // From here on this process must end the worker, also after an error.
         let lines = Some(Lines::of_worker(ours)?);
-        let interrupted = post.interrupted.as_ref().map(Arc::clone);
-        let monitored = post.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
-        let (deadline, until, unconfined) = (post.deadline, post.until, Vec::new());
+        let interrupted = limits.interrupted.as_ref().map(Arc::clone);
+        let monitored = limits.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
+        let (deadline, until, unconfined) = (limits.deadline, limits.until, Vec::new());
         let mut worker = Worker { child, lines, deadline, until, interrupted, monitored, unconfined, oom_kills };
-        worker.send(&Opening { confinement: post.confinement.as_ref().map(Cow::Borrowed) })?;
+        worker.send(&Opening { confinement: limits.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
 
@@ -249,7 +250,7 @@ impl Worker {
         self.child.id()
     }
 
-    /// Lets the next tasks go on after [`Post::until`].
+    /// Lets the next tasks go on after [`WorkerLimits::until`].
     pub fn without_limit(self) -> Worker {
         // A struct with a destructor cannot be taken apart.
         let mut worker = self;
@@ -384,7 +385,7 @@ impl Drop for Worker {
 
 /// A kind of work that workers perform.
 pub trait Work {
-    /// Its name in the protocol.
+    /// The name in the protocol.
     const NAME: &'static str;
     /// The request.
     type Task: Serialize + DeserializeOwned;
@@ -393,10 +394,10 @@ pub trait Work {
     /// The result.
     type Answer: Serialize + DeserializeOwned;
 
-    /// Performs the task. Work that checks [`Desk::interrupted`] ends early with an answer; other work is killed.
-    fn perform(task: Self::Task, desk: &mut Desk<'_, Self::Progress>) -> Result<Self::Answer, EngineError>;
+    /// Performs the task. Work that checks [`Requester::interrupted`] ends early with an answer; other work is killed.
+    fn perform(task: Self::Task, requester: &mut Requester<'_, Self::Progress>) -> Result<Self::Answer, EngineError>;
 
-    /// Whether the work checks [`Desk::interrupted`] because it must remove something before the worker ends.
+    /// Whether the work checks [`Requester::interrupted`] because it must remove something before the worker ends.
     const HEEDS_INTERRUPTION: bool = false;
 }
 
@@ -408,12 +409,12 @@ pub struct WorkKind {
 }
 
 impl WorkKind {
-    /// The member that is `W`.
+    /// Returns the member that is `W`.
     pub const fn new<W: Work>() -> WorkKind {
         WorkKind { name: W::NAME, serve: serve_task::<W> }
     }
 
-    /// Its name in the protocol.
+    /// Returns the name in the protocol.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -428,14 +429,14 @@ struct Connection {
     heeds: bool,
 }
 
-/// The connection of running work to the process that requested it.
+/// The process that requested the running work.
 #[derive(Debug)]
-pub struct Desk<'c, P> {
+pub struct Requester<'c, P> {
     connection: &'c mut Connection,
     progress: PhantomData<P>,
 }
 
-impl<P: Serialize> Desk<'_, P> {
+impl<P: Serialize> Requester<'_, P> {
     /// Reports that everything is ready, and returns when the clock may start.
     pub fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
         let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
@@ -502,7 +503,7 @@ fn serve_task<W: Work>(task: &str, connection: &mut Connection) -> io::Result<()
         }
     }
     let ended = match serde_json::from_str(task) {
-        Ok(task) => W::perform(task, &mut Desk { connection, progress: PhantomData }),
+        Ok(task) => W::perform(task, &mut Requester { connection, progress: PhantomData }),
         Err(error) => Err(EngineError::new(format!("the request is not a task: {error}"))),
     };
     connection.send(&ended.map_or_else(Message::<(), W::Answer>::Error, Message::Result))
@@ -567,18 +568,18 @@ impl Work for Steps {
     type Progress = Live;
     type Answer = StepReport;
 
-    fn perform(task: Task, desk: &mut Desk<'_, Live>) -> Result<StepReport, EngineError> {
-        worker::perform(&task, desk)
+    fn perform(task: Task, requester: &mut Requester<'_, Live>) -> Result<StepReport, EngineError> {
+        worker::perform(&task, requester)
     }
 }
 
-impl Gate for Desk<'_, Live> {
+impl Gate for Requester<'_, Live> {
     fn ready(&mut self, ready: Ready) -> Result<(), EngineError> {
-        Desk::ready(self, ready)
+        Requester::ready(self, ready)
     }
 
     fn tell(&mut self, live: Live) {
-        Desk::tell(self, live);
+        Requester::tell(self, live);
     }
 }
 
@@ -592,12 +593,12 @@ impl Work for Backgrounds {
     type Progress = Live;
     type Answer = BackgroundWork;
 
-    fn perform(task: Task, desk: &mut Desk<'_, Live>) -> Result<BackgroundWork, EngineError> {
-        fsb_engine::repeat(&task, desk)
+    fn perform(task: Task, requester: &mut Requester<'_, Live>) -> Result<BackgroundWork, EngineError> {
+        fsb_engine::repeat(&task, requester)
     }
 }
 
-impl BackgroundGate for Desk<'_, Live> {
+impl BackgroundGate for Requester<'_, Live> {
     fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
         let gone = |error: io::Error| EngineError::new(format!("the agent cannot be reached: {error}"));
         // The agent sends the next word after the answer to this call, so nothing of it is in the buffer yet.

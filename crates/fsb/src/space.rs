@@ -24,7 +24,7 @@ pub struct Need {
 
 /// The space that a file system has free for this user.
 #[derive(Debug, Clone)]
-pub struct Room {
+pub struct FreeSpace {
     /// A directory on it.
     pub path: PathBuf,
     pub bytes: u64,
@@ -34,11 +34,11 @@ pub struct Room {
     limits_files: bool,
 }
 
-impl Room {
+impl FreeSpace {
     /// Returns the free space of the file system of `path`; `None` if the file system does not report it.
-    pub fn at(path: &Path) -> Option<Room> {
+    pub fn at(path: &Path) -> Option<FreeSpace> {
         let free = rustix::fs::statvfs(path).ok()?;
-        Some(Room {
+        Some(FreeSpace {
             path: path.to_owned(),
             bytes: free.f_bavail.saturating_mul(free.f_frsize),
             files: free.f_favail,
@@ -180,7 +180,7 @@ fn capacity(record: &RunRecord, spec: &FileSystemSpec) -> Option<u64> {
 
 /// Checks that the workload fits into the free space of a directory's file system.
 fn check_directory(directory: &Path, label: &str, space: u64, inodes: u64) -> anyhow::Result<()> {
-    let Some(room) = Room::at(directory) else { return Ok(()) };
+    let Some(room) = FreeSpace::at(directory) else { return Ok(()) };
     let path = directory.display();
     if !room.holds_bytes(space) {
         let (needed, available) = (show_bytes(space as f64), show_bytes(room.bytes as f64));

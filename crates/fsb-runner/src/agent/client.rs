@@ -49,7 +49,8 @@ const OPEN_SILENCE: Duration = Duration::from_secs(600);
 const PROVISION: Duration = Duration::from_secs(1800);
 /// Unmounting writes back what is dirty.
 const RELEASE: Duration = Duration::from_secs(600);
-/// The most progress reports of one request. An honest agent sends five per second, so this is enough for weeks.
+/// The maximum number of progress reports of one request. An honest agent sends five per second, so this is enough for
+/// weeks.
 const MOST_PROGRESS: usize = 10_000_000;
 /// The error of an agent that sends more.
 pub(crate) const CHATTER: &str = "it sends progress reports without end";
@@ -141,7 +142,7 @@ impl Agent {
         Err(AgentError::Gone(CHATTER.to_owned()))
     }
 
-    /// The reason of a missing reply, with the cause of the agent's end where it is known.
+    /// Returns the reason of a missing reply, with the cause of the agent's end where it is known.
     fn gone(&self, error: LineError) -> AgentError {
         match error {
             LineError::Closed if host::oom_kills() > self.oom_kills => AgentError::Gone(

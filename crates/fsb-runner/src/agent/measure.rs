@@ -32,15 +32,15 @@ use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
 use super::traced::{TraceTally, Tracer, untraceable};
 use crate::injected;
-use crate::worker::{Backgrounds, Post, Steps, Worker, WorkerError};
+use crate::worker::{Backgrounds, Steps, Worker, WorkerError, WorkerLimits};
 
-/// A target that is ready, and the posts of its workers.
-pub(super) struct SlotPost<'a> {
+/// A target that is ready, and the limits of its workers.
+pub(super) struct SlotWorkers<'a> {
     pub(super) slot: Slot,
     pub(super) target: &'a Provisioned,
-    pub(super) post: Post,
-    /// The post of the background's workers, if the case has one.
-    pub(super) background: Option<Post>,
+    pub(super) limits: WorkerLimits,
+    /// The limits of the background's workers, if the case has one.
+    pub(super) background: Option<WorkerLimits>,
 }
 
 /// The background of a case.
@@ -63,7 +63,7 @@ impl CaseBackground {
 /// reply.
 pub(super) fn measure_case(
     testbed: &mut dyn Testbed,
-    posts: &[SlotPost<'_>],
+    slots: &[SlotWorkers<'_>],
     request: &MeasureRequest,
     tell: &mut dyn FnMut(Progress),
 ) -> Vec<(Slot, TrialReply)> {
@@ -82,19 +82,19 @@ pub(super) fn measure_case(
     };
     let needed = (profile.space.saturating_mul(units), profile.inodes.saturating_mul(units));
     let places = request.slots.iter().filter_map(|trial| {
-        let post = posts.iter().find(|post| post.slot == trial.slot)?;
-        let applicable = applicable(&profile, post.target).and_then(|()| match (&request.method, &background) {
-            (Method::Rounds { .. }, _) => fits(needed, post.target),
+        let workers = slots.iter().find(|workers| workers.slot == trial.slot)?;
+        let applicable = applicable(&profile, workers.target).and_then(|()| match (&request.method, &background) {
+            (Method::Rounds { .. }, _) => fits(needed, workers.target),
             (Method::Sequential { .. }, Some(CaseBackground { profile: beside, .. })) => {
-                applicable(beside, post.target).map_err(Failure::of_background)?;
-                fits((profile.space + beside.space, profile.inodes + beside.inodes), post.target)
+                applicable(beside, workers.target).map_err(Failure::of_background)?;
+                fits((profile.space + beside.space, profile.inodes + beside.inodes), workers.target)
             }
             (Method::Sequential { .. }, None) => Ok(()),
         });
         Some(Place {
-            post,
+            workers,
             trial: *trial,
-            tally: Tally::new(post.target, background.is_some()),
+            tally: Tally::new(workers.target, background.is_some()),
             worker: None,
             samples: 0,
             traced: TraceTally::default(),
@@ -142,22 +142,22 @@ impl TimeLeft {
         TimeLeft { began: Instant::now(), limit }
     }
 
-    /// The end of preparing and measuring.
+    /// Returns the end of preparing and measuring.
     fn until(&self) -> Option<Instant> {
         self.limit.and_then(|limit| self.began.checked_add(limit.work))
     }
 
-    /// Whether one more round may begin.
+    /// Returns whether one more round may begin.
     fn repeats(&self) -> bool {
         self.limit.is_none_or(|limit| self.began.elapsed() < limit.repeat)
     }
 
-    /// The longest wait for an idle target before work that must still end in time.
+    /// Returns the longest wait for an idle target before work that must still end in time.
     fn before_work(&self) -> Duration {
         self.limit.map_or(Duration::MAX, |limit| limit.work.saturating_sub(self.began.elapsed()))
     }
 
-    /// The longest wait for an idle target after the work.
+    /// Returns the longest wait for an idle target after the work.
     fn after_work(&self) -> Duration {
         self.limit.map_or(Duration::MAX, |limit| limit.idle.saturating_sub(self.began.elapsed()))
     }
@@ -181,7 +181,7 @@ struct Case<'a, 'p> {
 
 /// One target of the case.
 struct Place<'a, 'p> {
-    post: &'a SlotPost<'p>,
+    workers: &'a SlotWorkers<'p>,
     trial: SlotTrial,
     tally: Tally,
     worker: Option<Worker>,
@@ -199,7 +199,7 @@ impl Place<'_, '_> {
     }
 
     fn open(&mut self, until: Option<Instant>) -> Result<(), Failure> {
-        self.worker = Some(Worker::open(&Post { until, ..self.post.post.clone() })?);
+        self.worker = Some(Worker::open(&WorkerLimits { until, ..self.workers.limits.clone() })?);
         Ok(())
     }
 }
@@ -264,7 +264,7 @@ impl Case<'_, '_> {
     }
 
     fn fake(&self, at: usize) -> Option<Fake> {
-        self.places[at].post.target.abilities.fake
+        self.places[at].workers.target.abilities.fake
     }
 
     fn takes_part(&self, at: usize) -> bool {
@@ -272,14 +272,14 @@ impl Case<'_, '_> {
     }
 
     fn evicts(&self, at: usize) -> bool {
-        self.places[at].post.target.abilities.cold == Some(ColdMethod::Evict)
+        self.places[at].workers.target.abilities.cold == Some(ColdMethod::Evict)
     }
 
     /// Prepares the memory limit of a target, so that nothing of an earlier trial is in the memory that this one may
     /// use.
     fn begin(&mut self, at: usize) -> Result<(), Failure> {
-        let Place { post, tally, .. } = &mut self.places[at];
-        let held = post.target.held.memory.as_ref();
+        let Place { workers, tally, .. } = &mut self.places[at];
+        let held = workers.target.held.memory.as_ref();
         tally.seen.limited(held.map(MemoryHold::limit).or_else(fsb_testbed::host::memory_bytes));
         let Some(memory) = held else { return Ok(()) };
         memory.begin_trial().map_err(|error| Failure::Lost(error.to_string().into()))?;
@@ -307,9 +307,9 @@ impl Case<'_, '_> {
                 // The files are removed even if no time is left for that.
                 Step::Cleanup => match place.worker.take() {
                     Some(worker) => worker.without_limit(),
-                    None => Worker::open(&place.post.post)?,
+                    None => Worker::open(&place.workers.limits)?,
                 },
-                _ => Worker::open(&Post { until, ..place.post.post.clone() })?,
+                _ => Worker::open(&WorkerLimits { until, ..place.workers.limits.clone() })?,
             };
             worker.ask::<Steps>(&task)?;
             Ok(worker)
@@ -340,9 +340,9 @@ impl Case<'_, '_> {
             let is_lost = matches!(self.places[at].failed, Some(Failure::Lost(_)));
             let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
             let Some(task) = self.background_task(at, step).filter(|_| takes_part) else { continue };
-            let Some(post) = self.background_post(at, step) else { continue };
+            let Some(limits) = self.background_limits(at, step) else { continue };
             let started = Instant::now();
-            let done = Worker::open(&post).and_then(|mut worker| {
+            let done = Worker::open(&limits).and_then(|mut worker| {
                 worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
                 worker.close();
                 Ok(())
@@ -358,16 +358,16 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Returns the post of a worker of the background. Files are removed even if no time is left for that.
-    fn background_post(&self, at: usize, step: Step) -> Option<Post> {
+    /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
+    fn background_limits(&self, at: usize, step: Step) -> Option<WorkerLimits> {
         let until = if step == Step::Cleanup { None } else { self.time.until() };
-        Some(Post { until, ..self.places[at].post.background.clone()? })
+        Some(WorkerLimits { until, ..self.places[at].workers.background.clone()? })
     }
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
     fn background_task(&self, at: usize, step: Step) -> Option<Task> {
         let CaseBackground { workload, profile } = self.background.filter(|_| self.fake(at).is_none())?;
-        let (root, MeasureRequest { sizing, seed, .. }) = (&self.places[at].post.target.root, self.request);
+        let (root, MeasureRequest { sizing, seed, .. }) = (&self.places[at].workers.target.root, self.request);
         let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
         Some(Task { background: true, ..plain })
     }
@@ -375,9 +375,9 @@ impl Case<'_, '_> {
     /// Starts the background beside the next sample of a target, if there is one, and lets it lead in.
     fn start_background(&mut self, at: usize) -> Result<Option<Worker>, Failure> {
         let Some(task) = self.background_task(at, Step::Measure) else { return Ok(None) };
-        let Some(post) = self.background_post(at, Step::Measure) else { return Ok(None) };
+        let Some(limits) = self.background_limits(at, Step::Measure) else { return Ok(None) };
         let start = || -> Result<Worker, WorkerError> {
-            let mut worker = Worker::open(&post)?;
+            let mut worker = Worker::open(&limits)?;
             worker.ask::<Backgrounds>(&task)?;
             worker.ready::<Backgrounds>()?;
             worker.start_background()?;
@@ -669,8 +669,8 @@ impl Case<'_, '_> {
             true => None,
             false => Some(self.sync(slot)?),
         };
-        let Place { post, tally, .. } = &mut self.places[at];
-        tally.memory = post.target.held.memory.as_ref().map(MemoryHold::usage);
+        let Place { workers, tally, .. } = &mut self.places[at];
+        tally.memory = workers.target.held.memory.as_ref().map(MemoryHold::usage);
         if let Some(seen) = watch.map(Watch::end) {
             watch::add(&mut tally.watched, seen);
         }
@@ -785,8 +785,8 @@ impl Case<'_, '_> {
     /// files, or are revisited, the first unit decides the order in which data is accessed.
     fn task(&self, at: usize, step: Step, first: u32, count: u32) -> Task {
         let MeasureRequest { workload, sizing, seed, method, .. } = self.request;
-        let Place { post, trial, .. } = &self.places[at];
-        let fake = post.target.abilities.fake;
+        let Place { workers, trial, .. } = &self.places[at];
+        let fake = workers.target.abilities.fake;
         let (operations, until_seconds, units, clock_seed) = match method {
             Method::Sequential { amount, until_seconds, .. } => {
                 let seed = trial.trial_seed.wrapping_add(u64::from(first));
@@ -805,7 +805,7 @@ impl Case<'_, '_> {
             step,
             workload: workload.clone(),
             sizing: *sizing,
-            root: post.target.root.clone(),
+            root: workers.target.root.clone(),
             seed: *seed,
             operations,
             repetition: first,
@@ -844,13 +844,13 @@ impl Case<'_, '_> {
         let pretends: Vec<bool> = (0..self.places.len()).map(|at| self.pretends(at)).collect();
         let (profile, tracer) = (self.profile, self.tracer.take());
         let reply = |(mut place, pretends): (Place<'_, '_>, bool)| {
-            let Place { post, trial, .. } = place;
+            let Place { workers, trial, .. } = place;
             if let Some(watched) = &watched {
                 watch::add(&mut place.tally.watched, watched.clone());
             }
-            let affected = interference(post.target.abilities.fake, pretends, &place.tally.watched);
+            let affected = interference(workers.target.abilities.fake, pretends, &place.tally.watched);
             let ended = place.failed.map_or(Ok(()), Err);
-            let mut reply = place.tally.reply(ended, profile, post.target, affected);
+            let mut reply = place.tally.reply(ended, profile, workers.target, affected);
             reply.observed.traced = tracer.as_ref().map(|tracer| Box::new(place.traced.finish(tracer.as_ref().ok())));
             (trial.slot, reply)
         };

@@ -18,11 +18,11 @@ use fsb_model::trial::Reason;
 use fsb_sys::sandbox::{Confinement, OWN_PROCESSES, Programs};
 use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, worker_identity};
 
-use crate::worker::Post;
+use crate::worker::WorkerLimits;
 
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
-use measure::{SlotPost, measure_case};
+use measure::{SlotWorkers, measure_case};
 use protocol::{AgentRequest, LineError, Lines, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 pub use traced::can_trace;
@@ -112,18 +112,18 @@ impl Server<'_> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
         let background = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
-        let posts = request.slots.iter().map(|trial| {
+        let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
-            let post_for = |programs| post(self.setup.as_ref(), target, programs, request.deadline);
-            let mut post = post_for(own.clone())?;
-            let mut background = background.clone().map(post_for).transpose()?;
-            count_processes(self.testbed, trial.slot, [&mut post].into_iter().chain(&mut background));
-            Ok(SlotPost { slot: trial.slot, target, post, background })
+            let limits_for = |programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
+            let mut limits = limits_for(own.clone())?;
+            let mut background = background.clone().map(limits_for).transpose()?;
+            count_processes(self.testbed, trial.slot, [&mut limits].into_iter().chain(&mut background));
+            Ok(SlotWorkers { slot: trial.slot, target, limits, background })
         });
-        let posts = posts.collect::<Result<Vec<_>, TestbedError>>()?;
+        let slots = slots.collect::<Result<Vec<_>, TestbedError>>()?;
         // The answer shows whether the runner is gone; an unsent progress report stops no work.
         let mut tell = |progress: Progress| drop(lines.send(&Reply::Progress(progress)));
-        Ok(Reply::Measured(measure_case(self.testbed, &posts, request, &mut tell)))
+        Ok(Reply::Measured(measure_case(self.testbed, &slots, request, &mut tell)))
     }
 }
 
@@ -136,13 +136,13 @@ fn programs(spec: &WorkloadSpec, sizing: &Sizing, targets: usize) -> Option<Prog
     Some(Programs { writable, network, scratch: limits.memory.map_or(share, |bytes| bytes.min(share)), limits })
 }
 
-/// Returns the post of a target's workers: their confinement, their deadline and the controls that they run under.
-fn post(
+/// Returns the limits of a target's workers: their confinement, their deadline and the controls that they run under.
+fn worker_limits(
     setup: Option<&Setup>,
     target: &Provisioned,
     programs: Option<Programs>,
     deadline: Duration,
-) -> Result<Post, TestbedError> {
+) -> Result<WorkerLimits, TestbedError> {
     let setup = setup.ok_or_else(not_ready)?;
     let confinement = match target.abilities.fake {
         Some(_) => None,
@@ -161,20 +161,21 @@ fn post(
             })
         }
     };
-    Ok(Post { confinement, held: target.held.clone(), deadline: Some(deadline), ..Post::default() })
+    Ok(WorkerLimits { confinement, held: target.held.clone(), deadline: Some(deadline), ..WorkerLimits::default() })
 }
 
 /// Lets a cgroup count the processes of the workers of a target that run programs, up to the sum of their limits. The
 /// workers, their monitors and their helpers count as well.
-fn count_processes<'p>(testbed: &mut dyn Testbed, slot: Slot, posts: impl Iterator<Item = &'p mut Post>) {
-    let limit = |post: &Post| Some(post.confinement.as_ref()?.programs.as_ref()?.limits.processes + OWN_PROCESSES);
-    let counted: Vec<_> = posts.filter_map(|post| Some((limit(post)?, post))).collect();
+fn count_processes<'p>(testbed: &mut dyn Testbed, slot: Slot, limits: impl Iterator<Item = &'p mut WorkerLimits>) {
+    let limit =
+        |worker: &WorkerLimits| Some(worker.confinement.as_ref()?.programs.as_ref()?.limits.processes + OWN_PROCESSES);
+    let counted: Vec<_> = limits.filter_map(|worker| Some((limit(worker)?, worker))).collect();
     if counted.is_empty() {
         return;
     }
     let file: Option<PathBuf> = testbed.count_processes(slot, counted.iter().map(|(limit, _)| limit).sum());
-    for (_, post) in counted {
-        post.processes.clone_from(&file);
+    for (_, worker) in counted {
+        worker.processes.clone_from(&file);
     }
 }
 

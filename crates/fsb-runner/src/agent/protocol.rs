@@ -293,7 +293,7 @@ const LONGEST_REQUEST: usize = 64 << 20;
 pub(crate) const LONGEST_REPLY: usize = 16 << 20;
 /// The longest answer of a worker of this process. With `fsb iozone -Q` it contains the time of each record.
 const LONGEST_ANSWER: usize = 4 << 30;
-/// The most bytes of an invalid line, or characters of an unexpected reply, that an error repeats.
+/// The maximum number of bytes of an invalid line, or characters of an unexpected reply, that an error repeats.
 pub(super) const LONGEST_EXCERPT: usize = 200;
 
 /// One end of a conversation.

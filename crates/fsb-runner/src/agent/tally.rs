@@ -273,9 +273,9 @@ fn unflushed(held: &Held, measured: &Measured) -> Result<(), Reason> {
 /// The reason why a trial has no values.
 #[derive(Clone)]
 pub(crate) enum Failure {
-    /// It makes no sense on this target.
+    /// The case does not apply to this target.
     NotApplicable(Reason),
-    /// It did not complete.
+    /// The trial did not complete.
     Failed(Reason),
     /// The target is gone.
     Lost(Reason),

@@ -6,7 +6,7 @@ use fsb_engine::{Measurement, Profile};
 use fsb_model::traced::{Traced, TracedStack};
 use fsb_sys::trace::stacks::{DEEPEST, Observation, StackId, StackWatch, Symbols};
 
-/// The most stacks of a trial that are recorded one by one, waits and CPU time each.
+/// The maximum number of stacks that a trial records one by one, for waits and for CPU time each.
 const MOST_STACKS: usize = 60;
 
 /// The eBPF programs, and the names of the kernel's functions.
@@ -32,16 +32,16 @@ impl Tracer {
 
     /// Begins to trace the threads of a process.
     pub(super) fn begin(&mut self, process: u32) -> Result<(), String> {
-        // Flushes of earlier work.
+        // Discard flushes of earlier work.
         self.watch.drain(drop);
         self.watch.follow(Some(process)).map_err(|error| format!("the kernel does not trace the worker: {error}"))
     }
 
-    /// Ends that, and returns the observations.
+    /// Stops tracing, and returns the observations.
     pub(super) fn end(&mut self) -> Vec<Observation> {
         let mut observations = Vec::new();
         self.watch.drain(|observation| observations.push(observation));
-        // An error here was one of `begin`, too.
+        // A failure of this call is also a failure of `begin`, which reported it.
         let _ = self.watch.follow(None);
         observations
     }
@@ -69,7 +69,7 @@ pub(super) fn untraceable(profile: &Profile, is_fake: bool) -> Option<&'static s
     }
 }
 
-/// The times of a trial under way.
+/// The times of a running trial.
 #[derive(Debug, Default)]
 pub(super) struct TraceTally {
     thread_ns: u64,
@@ -91,7 +91,7 @@ struct StackTime {
 }
 
 impl TraceTally {
-    /// Notes the first reason why the times are not complete.
+    /// Stores the reason why the times are not complete. The first reason stays.
     pub(super) fn fail(&mut self, problem: impl Into<String>) {
         self.problem.get_or_insert_with(|| problem.into());
     }
@@ -116,7 +116,7 @@ impl TraceTally {
         let mut threads: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
         for observation in observations {
             match *observation {
-                // The main thread only waits for the others.
+                // The main thread only waits for the other threads.
                 Observation::Off { thread, process, .. } if thread == process => {}
                 Observation::Off { thread, out_ns, woken_ns, in_ns, blocked, stack, .. } => {
                     let able_ns = if blocked { woken_ns.unwrap_or(in_ns).clamp(out_ns, in_ns) } else { out_ns };
@@ -158,7 +158,7 @@ impl TraceTally {
         };
         let waits = largest(self.waits.into_iter().map(named));
         let waited: u64 = waits.iter().map(|stack| stack.ns).sum();
-        // The count includes what threads do before their first call.
+        // The count includes the CPU time of threads before their first call.
         let cpu_ns = self.cpu_ns.min(self.thread_ns.saturating_sub(waited + self.run_queue_ns));
         let samples: u64 = self.samples.values().sum();
         let runs = self.samples.into_iter().map(|(id, count)| {
@@ -174,7 +174,7 @@ impl TraceTally {
     }
 }
 
-/// Adds up equal stacks, and returns the largest ones, and the rest together without functions.
+/// Adds up equal stacks. Returns the largest ones, and one without functions for the rest.
 fn largest(stacks: impl Iterator<Item = TracedStack>) -> Vec<TracedStack> {
     let mut by_functions: BTreeMap<(Vec<String>, bool), TracedStack> = BTreeMap::new();
     let add = |sum: &mut TracedStack, stack: &TracedStack| {
@@ -183,7 +183,7 @@ fn largest(stacks: impl Iterator<Item = TracedStack>) -> Vec<TracedStack> {
         sum.flush_ns += stack.flush_ns;
     };
     for stack in stacks {
-        // The addresses of calls within the same functions differ.
+        // Different call sites within the same functions have different addresses.
         let entry = by_functions.entry((stack.functions.clone(), stack.user));
         entry.and_modify(|sum| add(sum, &stack)).or_insert(stack);
     }
@@ -209,7 +209,7 @@ fn flushes(observations: &[Observation], device: Option<(u32, u32)>) -> Vec<[u64
         match (began, under_way) {
             (true, 0) => (since, under_way) = (at_ns, 1),
             (true, _) => under_way += 1,
-            // One that began before the sample.
+            // The flush began before the sample.
             (false, 0) if intervals.is_empty() => intervals.push([0, at_ns]),
             (false, 0) => {}
             (false, 1) => {
@@ -225,14 +225,14 @@ fn flushes(observations: &[Observation], device: Option<(u32, u32)>) -> Vec<[u64
     intervals
 }
 
-/// Returns the parts of an interval that are in any of the `sorted` ones, which do not overlap.
+/// Returns the intersections of an interval with the `sorted` intervals, which do not overlap.
 fn overlaps(sorted: &[[u64; 2]], [from, to]: [u64; 2]) -> impl Iterator<Item = [u64; 2]> + '_ {
     let first = sorted.partition_point(|[_, end]| *end <= from);
     let within = sorted[first..].iter().take_while(move |[start, _]| *start < to);
     within.map(move |[start, end]| [from.max(*start), to.min(*end)])
 }
 
-/// Returns the start of the window that a moment is in.
+/// Returns the start of the window that contains a moment.
 fn window_of(windows: &[[u64; 2]], moment: u64) -> u64 {
     windows[windows.partition_point(|[start, _]| *start <= moment).saturating_sub(1)][0]
 }
@@ -273,12 +273,12 @@ mod tests {
     fn only_time_within_the_timed_windows_counts() {
         let mut tally = TraceTally::default();
         let observations = [
-            // Half of it is before the first call.
+            // Half of the wait is before the first call.
             off(2, [50, 150, 160], true),
             flush(250, true),
             off(2, [200, 300, 300], true),
             flush(280, false),
-            // Between two units, and the main thread.
+            // These waits do not count: one is between two units, and one is of the main thread.
             off(2, [1000, 1100, 1100], true),
             off(1, [100, 900, 900], true),
             off(2, [2000, 2000, 2040], false),

@@ -30,7 +30,7 @@ use crate::{memory, scale, suite};
 pub struct Resolved {
     /// The plan.
     pub plan: Plan,
-    /// Its cells, in its order.
+    /// The cells, in the order of the plan.
     pub work: Work,
     /// Whether targets are measured side by side.
     pub placement: Placement,
@@ -273,7 +273,7 @@ struct Full {
     scale: f64,
     /// Bytes of memory of the machine that is measured on.
     memory: u64,
-    /// Its processors.
+    /// The processors.
     cpus: u32,
     /// The default length of samples of cases with a background, and of the same cases alone.
     beside: Seconds,

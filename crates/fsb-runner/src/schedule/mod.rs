@@ -85,16 +85,17 @@ impl Schedule<'_> {
 
 // The blocks of a run: targets are made ready, each cell is measured on all of them, and every trial is saved.
 
-/// The most retries of a trial. If interference affects all of them, it is the state of the machine, and the last
-/// attempt is as good as any.
+/// The maximum number of retries of a trial. Interference that affects all of them is the usual state of the machine,
+/// so the runner keeps the last attempt.
 pub const REPEATS: u32 = 2;
-/// The number of trials from which on, if interference affected half of them at the first attempt, it is also the state
-/// of the machine. The time is then better spent on another block.
+/// The smallest number of trials that show the usual state of the machine: if interference affected half of them at the
+/// first attempt, the runner makes another block instead of retries.
 const FEWEST_ATTEMPTS: usize = 6;
 
-/// The most blocks that are traced: as many as the fewest that are judged.
+/// The maximum number of blocks that are traced. It is the smallest number of blocks that can be judged.
 const TRACED_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED;
-/// The most rounds of a case in a traced block. Blocks are paired, and a round more is worth less than a block.
+/// The maximum number of rounds of a case in a traced block. Blocks are paired, so another block lowers the error more
+/// than another round.
 const TRACED_ROUNDS: u32 = 4;
 
 /// A target that is ready in a block.
@@ -333,9 +334,9 @@ impl Schedule<'_> {
                 false => (0, 0),
             };
             if let Some(provisioned) = self.make_ready((block, group), *target, place)? {
-                self.room.bytes = self.room.bytes.min(provisioned.free_bytes);
-                self.room.inodes = self.room.inodes.min(provisioned.free_inodes);
-                self.room.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
+                self.free.bytes = self.free.bytes.min(provisioned.free_bytes);
+                self.free.inodes = self.free.inodes.min(provisioned.free_inodes);
+                self.free.kernel_caches_only &= provisioned.abilities.kernel_caches_only;
                 ready.push(Ready { slot: place.0, target: *target, provisioned, lost: None });
             }
         }
@@ -539,7 +540,7 @@ impl Schedule<'_> {
         let slot_of = |at: u32| there[at as usize].slot;
         let method = Method::Rounds {
             own_files: unit.own_files,
-            reuse_files: cell.reuses_files(self.room),
+            reuse_files: cell.reuses_files(self.free),
             operations: unit.operations,
             units: rounds.units,
             orders: orders.into_iter().map(|turns| turns.into_iter().map(slot_of).collect()).collect(),
@@ -617,7 +618,7 @@ impl Schedule<'_> {
         superseded: bool,
     ) -> Result<(), RunError> {
         if measure.block.is_warmup() {
-            self.cells[measure.cell].learn(target, &reply, self.room);
+            self.cells[measure.cell].learn(target, &reply, self.free);
         }
         let superseded = superseded || self.note_time(measure, &reply);
         let started = std::mem::replace(&mut self.trial_started, wall_clock::now());

@@ -140,7 +140,7 @@ impl Schedule<'_> {
     /// Returns the cells that are not left out, as the planner sees them.
     fn cases(&self, long_command: f64) -> Vec<Case> {
         let held = self.cells.iter().filter(|cell| cell.is_held());
-        held.map(|cell| cell.case(self.room, long_command)).collect()
+        held.map(|cell| cell.case(self.free, long_command)).collect()
     }
 
     fn basis<'c>(&self, cases: &'c [Case], left: f64) -> Basis<'c> {

@@ -39,7 +39,7 @@ const FEWEST_BLOCKS: u32 = FEWEST_BLOCKS_JUDGED + 1;
 const FEWEST_ROUNDS: u32 = 3;
 /// The fewest rounds in any case.
 const FEWEST_WITHOUT_CHOICE: u32 = 2;
-/// The most rounds. More rounds are worth less than another block.
+/// The maximum number of rounds. More rounds are worth less than another block.
 const MOST_ROUNDS: u32 = 24;
 /// Rounds of a run with a requested number of blocks.
 const USUAL_ROUNDS: u32 = 8;
@@ -167,9 +167,9 @@ pub(super) struct Basis<'a> {
 /// The share of a cell in a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Share {
-    /// As a whole.
+    /// The cell is measured in a sequential trial.
     Sequential(Amount),
-    /// In rounds, with their expected seconds on all targets.
+    /// The cell is measured in rounds, with their expected seconds on all targets.
     Rounds(Rounds, f64),
 }
 
@@ -549,7 +549,7 @@ fn seconds(profile: &Profile, sample_seconds: f64, scale: f64) -> f64 {
     shortened(sample_seconds, scale).max(floor)
 }
 
-/// Returns the least length of a sample, relative to its desired length: 1 if its length was `asked` for.
+/// Returns the minimum length of a sample, relative to its desired length: 1 if the plan requests a length (`asked`).
 pub(super) fn shortest(asked: bool) -> f64 {
     if asked { 1.0 } else { SHORTEST }
 }

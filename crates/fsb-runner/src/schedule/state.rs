@@ -29,7 +29,7 @@ pub struct Run<'a> {
     pub observer: &'a mut dyn Observer,
     /// Decides between blocks how the run continues.
     pub judge: &'a mut dyn Judge,
-    /// The most retries of a trial that is affected by interference: [`REPEATS`](super::REPEATS), or 0.
+    /// The maximum number of retries of a trial that is affected by interference: [`REPEATS`](super::REPEATS), or 0.
     pub repeats: u32,
     /// The record, which the run fills in.
     pub record: RunRecord,
@@ -53,7 +53,7 @@ pub(super) struct Schedule<'a> {
     pub(super) touches: bool,
     /// Whether all targets of a block are ready at once. Otherwise each is alone while it is measured.
     pub(super) side_by_side: bool,
-    pub(super) room: Room,
+    pub(super) free: FreeSpace,
     /// Seconds of making a group of targets ready and tearing it down, most recently; see [`Schedule::slot`].
     pub(super) making: Vec<f64>,
     /// The longest time so far of tearing down a group of targets, in seconds.
@@ -89,7 +89,7 @@ impl<'a> Schedule<'a> {
             sizing: run.work.sizing,
             touches: LocalTestbed::may_leave(&setup(&run.record)),
             side_by_side: matches!(run.record.placement, Some(Placement::SideBySide { .. })),
-            room: Room { bytes: u64::MAX, inodes: u64::MAX, kernel_caches_only: true },
+            free: FreeSpace { bytes: u64::MAX, inodes: u64::MAX, kernel_caches_only: true },
             making: vec![0.0; run.record.plan.targets.len()],
             releasing: 0.0,
             needed: 0.0,
@@ -155,18 +155,18 @@ impl<'a> Schedule<'a> {
 /// The reason why a cell is not measured any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftOut {
-    /// The budget does not hold it.
+    /// The cell does not fit into the budget.
     Budget,
-    /// Its warm-up alone took longer than the budget allows.
+    /// The warm-up of the cell alone took longer than the budget allows.
     TooLong,
-    /// Its sizes are not in the design that the budget holds.
+    /// The sizes of the cell are not in the design that fits into the budget.
     Design,
 }
 
-/// Room on the targets of a block: that of the fullest one, and whether emptying the kernel's caches makes all of them
-/// cold.
+/// The free space on the targets of a block: the smallest values of all targets. Also whether emptying the kernel's
+/// caches makes all targets cold.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct FreeSpace {
     pub(super) bytes: u64,
     pub(super) inodes: u64,
     pub(super) kernel_caches_only: bool,
@@ -182,9 +182,9 @@ pub(super) struct CellState {
     /// Seconds that the plan asks its samples to last.
     pub(super) sample_seconds: Option<f64>,
     pub(super) left_out: Option<LeftOut>,
-    /// Its warm-up took longer than the budget allows.
+    /// Whether the warm-up took longer than the budget allows.
     pub(super) too_long: bool,
-    /// It needs no more blocks.
+    /// Whether the cell needs no more blocks.
     pub(super) settled: bool,
     /// Seconds of removing its files, as warm-up measured them.
     pub(super) removing: f64,
@@ -225,15 +225,15 @@ impl CellState {
         self.left_out.is_none()
     }
 
-    /// Returns whether it runs a command of the user.
+    /// Returns whether the cell runs a command of the user.
     pub(super) fn is_command(&self) -> bool {
         self.profile.program.is_some()
     }
 
     /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
     /// again.
-    pub(super) fn reuses_files(&self, room: Room) -> bool {
-        room.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
+    pub(super) fn reuses_files(&self, free: FreeSpace) -> bool {
+        free.kernel_caches_only && self.unit.as_ref().is_some_and(|unit| unit.only_warmed)
     }
 
     /// Returns whether it is a command that runs `long` seconds or more on every target, so that one run per block is
@@ -244,7 +244,7 @@ impl CellState {
     }
 
     /// Returns the cell as the planner sees it. A command that takes `long` seconds is long.
-    pub(super) fn case(&self, room: Room, long: f64) -> Case {
+    pub(super) fn case(&self, free: FreeSpace, long: f64) -> Case {
         let Some(unit) = &self.unit else {
             return Case::Sequential(Box::new(Sequential {
                 profile: self.profile.clone(),
@@ -257,8 +257,8 @@ impl CellState {
             |room: u64, needed: u64| (room as f64 * planner::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
         Case::Rounds(InRounds {
             own_files: unit.own_files,
-            reuse_files: self.reuses_files(room),
-            room: fits(room.bytes, unit.space).min(fits(room.inodes, unit.inodes)),
+            reuse_files: self.reuses_files(free),
+            room: fits(free.bytes, unit.space).min(fits(free.inodes, unit.inodes)),
             sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
             single: self.is_long_command(long),
             costs: self.unit_costs.clone(),
@@ -266,9 +266,9 @@ impl CellState {
     }
 
     /// Learns from a reply of the warm-up block.
-    pub(super) fn learn(&mut self, target: usize, reply: &TrialReply, room: Room) {
+    pub(super) fn learn(&mut self, target: usize, reply: &TrialReply, free: FreeSpace) {
         if self.unit.is_some() {
-            self.learn_unit(reply, room);
+            self.learn_unit(reply, free);
         } else if let Some(measured) = &reply.measured {
             self.sequential_costs.push(SequentialCost {
                 target,
@@ -281,7 +281,7 @@ impl CellState {
         }
     }
 
-    fn learn_unit(&mut self, reply: &TrialReply, room: Room) {
+    fn learn_unit(&mut self, reply: &TrialReply, free: FreeSpace) {
         let (timed, spent) = (&reply.samples.timed_ns, &reply.spent);
         if timed.is_empty() {
             return;
@@ -297,7 +297,7 @@ impl CellState {
         };
         let own = self.unit.as_ref().is_some_and(|unit| unit.own_files);
         let files = spent.prepare + spent.cleanup;
-        let made = sets(self.reuses_files(room), timed.len() as u32, 0, WARM_UP.units);
+        let made = sets(self.reuses_files(free), timed.len() as u32, 0, WARM_UP.units);
         self.unit_costs.push(UnitCost {
             timed: timed_seconds,
             wall,
@@ -375,7 +375,7 @@ pub enum RunError {
     /// A run is resumed on another device.
     #[error("{0}")]
     OtherDevice(String),
-    /// A run is resumed on a kernel that was built anew.
+    /// A run is resumed on another build of its kernel.
     #[error("{0}")]
     OtherKernel(String),
     /// No requested workload fits the budget.

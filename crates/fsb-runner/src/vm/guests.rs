@@ -211,7 +211,7 @@ pub fn pin(plan: &mut Plan) -> Result<(), TestbedError> {
     Ok(())
 }
 
-/// The error for a machine that has neither QEMU nor a kernel for it, with the commands for both.
+/// Returns the error for a machine that has neither QEMU nor a kernel for it, with the commands for both.
 fn both_missing(qemu: &TestbedError, kernel: &TestbedError) -> TestbedError {
     let commands: Vec<String> = [qemu, kernel].into_iter().filter_map(Coded::help).collect();
     TestbedError::machine("a virtual machine needs QEMU and a kernel, and this machine has neither")

@@ -431,7 +431,7 @@ mod tests {
         Answers,
         Panics,
         Hangs,
-        /// It answers trials with a line that never ends.
+        /// Answers a trial with a line that never ends.
         Rants,
         /// Reports progress without end where a trial is asked for.
         Chatters,
@@ -449,9 +449,9 @@ mod tests {
         HasOtherClocks,
         /// Greets with another version of the protocol.
         IsOlder,
-        /// It answers trials, and says hello late.
+        /// Says hello late, and answers trials.
         BootsSlowly,
-        /// It ends before it says hello.
+        /// Ends before it says hello.
         DiesBooting,
         /// QEMU does not even start.
         IsNotBooted,

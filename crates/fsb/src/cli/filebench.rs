@@ -16,7 +16,7 @@ use fsb_compat::filebench::wml::{self, Reading, Run, Script};
 use fsb_engine::{Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
 use fsb_model::{Durability, WorkloadSpec, errno};
-use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
+use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 
 use crate::coordinator::{self, Turn};
@@ -24,7 +24,7 @@ use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::own_directory::{self, OwnDirectory};
 use crate::result_owner::Rights;
-use crate::space::{Need, Room};
+use crate::space::{FreeSpace, Need};
 use crate::{code, results};
 
 const EXAMPLES: &str = "\
@@ -101,7 +101,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     measure_all(&script, &request)
 }
 
-/// The file as it will be run.
+/// Returns the workload file with the changes of the command line.
 fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     let file = arguments.file.display();
     let shipped = shipped(&arguments.file);
@@ -175,7 +175,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// `nfiles=500`, or `$nfiles=500` as the file has it.
+/// Parses text such as `nfiles=500` or `$nfiles=500` as the workload file has it.
 fn assignment(text: &str) -> anyhow::Result<(String, String)> {
     let pair = text.split_once('=').map(|(name, value)| (name.trim().trim_start_matches('$'), value.trim()));
     match pair {
@@ -200,7 +200,7 @@ fn check_run(run: &Run, request: &Choices) -> anyhow::Result<()> {
 fn check_space(directory: &Path, job: &dyn Job) -> anyhow::Result<()> {
     let profile = job.profile();
     let need = Need { bytes: profile.space, files: profile.inodes };
-    match Room::at(directory) {
+    match FreeSpace::at(directory) {
         Some(room) if !room.holds(need) => Err(exit::failure(
             &code::NO_SPACE,
             format!("this workload {}: set fewer or smaller files, such as --set nfiles=1000", room.lacks(need)),
@@ -374,8 +374,11 @@ impl MeasuringSession<'_> {
         printed: &mut anyhow::Result<()>,
     ) -> Result<Option<Measurement>, WorkerError> {
         let interrupted = Some(Arc::clone(self.signals.flag()));
-        let mut worker =
-            Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })?;
+        let mut worker = Worker::open(&WorkerLimits {
+            interrupted,
+            as_invoking_user: rights == Rights::InvokingUser,
+            ..WorkerLimits::default()
+        })?;
         worker.ask::<Steps>(task)?;
         if task.step == Step::Measure {
             worker.ready::<Steps>()?;

@@ -16,7 +16,7 @@ use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_engine::{Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::errno;
-use fsb_runner::worker::{Post, Steps, Worker, WorkerError};
+use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use jiff::Timestamp;
 
@@ -25,7 +25,7 @@ use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::own_directory::{self, OwnDirectory};
 use crate::result_owner::{self, Rights};
-use crate::space::{Need, Room};
+use crate::space::{FreeSpace, Need};
 use crate::{code, results};
 
 const EXAMPLES: &str = "\
@@ -158,7 +158,7 @@ fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
         need.files = need.files.saturating_add(profile.inodes.saturating_mul(processes));
     }
     for (directory, need) in needs {
-        if let Some(room) = Room::at(&directory).filter(|room| !room.holds(need)) {
+        if let Some(room) = FreeSpace::at(&directory).filter(|room| !room.holds(need)) {
             let message = format!("this workload {}: use a smaller size or fewer jobs", room.lacks(need));
             return Err(exit::failure(&code::NO_SPACE, message));
         }
@@ -238,7 +238,11 @@ impl Process<'_> {
 
     fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
         let as_invoking_user = self.directory.rights == Rights::InvokingUser;
-        Worker::open(&Post { interrupted: Some(Arc::clone(signals.flag())), as_invoking_user, ..Post::default() })
+        Worker::open(&WorkerLimits {
+            interrupted: Some(Arc::clone(signals.flag())),
+            as_invoking_user,
+            ..WorkerLimits::default()
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use fsb_engine::EngineError;
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
 use fsb_model::errno;
 use fsb_model::postmark::{Act, Operation, Tally};
-use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
+use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::exit::{self, Failure, Second, Signals};
 use crate::message::{notify, say};
 use crate::result_owner::{self, Rights};
-use crate::space::{Need, Room};
+use crate::space::{FreeSpace, Need};
 use crate::{code, results};
 
 const EXAMPLES: &str = "\
@@ -304,7 +304,7 @@ impl Work for Runs {
     // The files of a run that is interrupted are removed.
     const HEEDS_INTERRUPTION: bool = true;
 
-    fn perform(task: Asked, desk: &mut Desk<'_, Moment>) -> Result<Self::Answer, EngineError> {
+    fn perform(task: Asked, requester: &mut Requester<'_, Moment>) -> Result<Self::Answer, EngineError> {
         let Asked { settings, verify } = task;
         let (text, twister) = source(&settings);
         let mut pool = pool(&settings, twister);
@@ -315,8 +315,8 @@ impl Work for Runs {
             buffered: settings.buffered,
             text: (!verify).then_some(text.as_slice()),
         };
-        let interrupted = desk.interrupted();
-        let ended = fsb_engine::postmark::run(&options, &mut pool, &interrupted, &mut |moment| desk.tell(moment));
+        let interrupted = requester.interrupted();
+        let ended = fsb_engine::postmark::run(&options, &mut pool, &interrupted, &mut |moment| requester.tell(moment));
         Ok(ended.map(|times| Done { times, tally: *pool.tally() }))
     }
 }
@@ -381,8 +381,12 @@ fn perform(
     tell: &mut dyn FnMut(Moment),
 ) -> Result<Result<Done, Ended>, WorkerError> {
     let interrupted = Some(Arc::clone(signals.flag()));
-    Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })?
-        .perform::<Runs>(asked, tell)
+    Worker::open(&WorkerLimits {
+        interrupted,
+        as_invoking_user: rights == Rights::InvokingUser,
+        ..WorkerLimits::default()
+    })?
+    .perform::<Runs>(asked, tell)
 }
 
 fn tell(moment: Moment) -> anyhow::Result<()> {
@@ -524,7 +528,7 @@ fn is_ours(name: &OsStr, settings: &Settings) -> bool {
 fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<()> {
     let (mut rooms, mut devices) = (BTreeMap::new(), Vec::new());
     for path in directories {
-        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(Room::at(path)) else { return Ok(()) };
+        let Some((metadata, room)) = std::fs::metadata(path).ok().zip(FreeSpace::at(path)) else { return Ok(()) };
         devices.push(metadata.dev());
         rooms.entry(metadata.dev()).or_insert(room);
     }
@@ -554,7 +558,7 @@ fn check_space(settings: &Settings, directories: &[PathBuf]) -> anyhow::Result<(
     Ok(())
 }
 
-fn too_much(need: Need, room: &Room) -> anyhow::Error {
+fn too_much(need: Need, room: &FreeSpace) -> anyhow::Error {
     exit::failure(
         &code::NO_SPACE,
         format!("this run {}: 'set number' and 'set size' make it smaller", room.lacks(need)),

@@ -16,7 +16,7 @@ use rustix::fs::Access;
 use super::remount;
 use crate::message::{notify, say};
 use crate::result_owner::{self, Rights};
-use crate::space::Room;
+use crate::space::FreeSpace;
 use crate::{code, exit};
 
 /// The largest memory of all asynchronous requests together.
@@ -235,7 +235,7 @@ fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Exi
         needs.entry(device).or_insert_with(|| (parent.to_owned(), 0)).1 += largest.saturating_sub(there);
     }
     for (parent, needed) in needs.into_values() {
-        let Some(room) = Room::at(&parent) else { continue };
+        let Some(room) = FreeSpace::at(&parent) else { continue };
         if !room.holds_bytes(needed) {
             let (shown, files) =
                 (parent.display(), if existing.len() > 1 { "files need" } else { "largest file needs" });

@@ -161,7 +161,7 @@ struct Made {
 }
 
 impl Made {
-    /// Notes that a file is about to be written.
+    /// Records that a file is about to be written.
     fn note(&mut self, path: &Path) {
         if !self.paths.iter().any(|known| known == path) {
             self.paths.push(path.to_owned());
@@ -323,7 +323,7 @@ impl Repeat {
     }
 
     /// Returns when the next pass quiesces the device, outside the timed sample. A file that is only read is idle after
-    /// the first pass. A file that each pass makes anew need not be idle before it is removed.
+    /// the first pass. A file that each pass creates again need not be idle before it is removed.
     fn rest(&self) -> Rest {
         match self.wanted {
             None => Rest::ALWAYS,
@@ -361,7 +361,7 @@ impl Repeat {
     }
 }
 
-/// `random write`.
+/// Returns a name such as `random write`.
 fn operation_name(operation: Operation) -> String {
     let name = format!("{operation:?}");
     let word = |(at, letter): (usize, char)| match letter.is_uppercase() && at > 0 {

@@ -10,7 +10,7 @@ use fsb_engine::EngineError;
 use fsb_engine::classic::{
     self, Check, GroupResult, IoMethod, Msync, Operation, Phase, PhaseError, PhaseResult, Purge, Rest,
 };
-use fsb_runner::worker::{Desk, Post, Work, Worker, WorkerError};
+use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Signals;
@@ -42,8 +42,8 @@ impl Work for Passes {
     // A pass checks the flag before each record. The process that requested the pass removes its files.
     const HEEDS_INTERRUPTION: bool = true;
 
-    fn perform(task: Asked, desk: &mut Desk<'_, ()>) -> Result<Self::Answer, EngineError> {
-        let interrupted = desk.interrupted();
+    fn perform(task: Asked, requester: &mut Requester<'_, ()>) -> Result<Self::Answer, EngineError> {
+        let interrupted = requester.interrupted();
         let program = || std::env::current_exe().map_err(|error| EngineError::io("find", "this program", &error));
         Ok(match (task.together, task.phases.as_slice()) {
             (None, [phase]) => classic::perform(phase, &interrupted)
@@ -62,8 +62,12 @@ impl PassWorker {
     /// Starts it.
     pub fn open(signals: &Signals, rights: Rights) -> Result<PassWorker, WorkerError> {
         let interrupted = Some(Arc::clone(signals.flag()));
-        Worker::open(&Post { interrupted, as_invoking_user: rights == Rights::InvokingUser, ..Post::default() })
-            .map(PassWorker)
+        Worker::open(&WorkerLimits {
+            interrupted,
+            as_invoking_user: rights == Rights::InvokingUser,
+            ..WorkerLimits::default()
+        })
+        .map(PassWorker)
     }
 
     /// Makes one pass.
@@ -174,7 +178,7 @@ fn check(check: options::Check) -> Check {
     }
 }
 
-/// The number that a table shows, rounded down as IOzone does.
+/// Returns the number that a table shows, rounded down as IOzone does.
 pub fn value(unit: OutputUnit, nanoseconds: u64, records: u64, record_size: u64) -> u64 {
     let seconds = nanoseconds as f64 * 1e-9;
     match unit {
@@ -184,7 +188,7 @@ pub fn value(unit: OutputUnit, nanoseconds: u64, records: u64, record_size: u64)
     }
 }
 
-/// The share of the elapsed time that the processor worked, in percent.
+/// Returns the share of the elapsed time that the processor worked, in percent.
 pub fn cpu_percent(result: &PhaseResult) -> f64 {
     let cpu = (result.user_nanoseconds + result.system_nanoseconds) as f64;
     100.0 * cpu / (result.wall_nanoseconds as f64).max(cpu).max(1.0)
