@@ -35,7 +35,7 @@ pub(crate) struct DataSource {
 }
 
 impl From<u64> for DataSource {
-    /// Incompressible data of a seed.
+    /// Returns incompressible data of a seed.
     fn from(seed: u64) -> DataSource {
         DataSource { seed, mixture: Mixture::default() }
     }
@@ -49,7 +49,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// A source of records of up to `largest` bytes.
+    /// Returns a source of records of up to `largest` bytes.
     pub(crate) fn new(source: impl Into<DataSource>, largest: usize) -> Data {
         let DataSource { seed, mixture } = source.into();
         let mut pool = Memory::new(PERIOD + largest.next_multiple_of(SECTOR) + SECTOR);

@@ -10,7 +10,7 @@ use fsb_model::trial::{CORRUPTED, Reason};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// A workload was asked for with parameters that make no sense.
+/// The parameters of a requested workload are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("workload {workload}: {message}")]
 pub struct ParamError {
@@ -42,7 +42,7 @@ pub struct EngineError {
 }
 
 impl EngineError {
-    /// An error that no system call reported.
+    /// Returns an error that no system call reported.
     pub fn new(message: impl Into<String>) -> EngineError {
         EngineError { message: message.into(), errno: None, path: None, inapplicable: false, code: None }
     }

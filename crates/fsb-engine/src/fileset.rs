@@ -77,7 +77,7 @@ impl Layout {
         PathBuf::from(self.text(file, FIRST))
     }
 
-    /// The name of a directory.
+    /// Returns the name of a directory.
     pub(crate) fn directory_name(directory: u64) -> String {
         format!("d{directory:05}")
     }
@@ -116,17 +116,17 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The names that files are made under.
+    /// Returns the names that files are made under.
     pub(crate) fn new(layout: &Layout) -> Names {
         Names::with(layout, FIRST)
     }
 
-    /// The names that files get when they are renamed.
+    /// Returns the names that files get when they are renamed.
     pub(crate) fn other(layout: &Layout) -> Names {
         Names::with(layout, Letters('d', 'r'))
     }
 
-    /// The names that files get when they are moved to the directories of [`Content::Movable`].
+    /// Returns the names that files get when they are moved to the directories of [`Content::Movable`].
     pub(crate) fn moved(layout: &Layout) -> Names {
         Names::with(layout, MOVED)
     }
@@ -140,14 +140,14 @@ impl Names {
         Names { bytes }
     }
 
-    /// The path of a file relative to the set.
+    /// Returns the path of a file relative to the set.
     #[inline]
     pub(crate) fn path(&self, file: u64) -> &CStr {
         let bytes = &self.bytes[file as usize * STRIDE..][..STRIDE];
         CStr::from_bytes_with_nul(bytes).expect("every path has the length of a stride")
     }
 
-    /// The name of a directory, without allocating: the front of the path of its first file.
+    /// Returns the name of a directory, without allocating: the front of the path of its first file.
     pub(crate) fn directory(&self, layout: &Layout, directory: u64) -> DirectoryName {
         let path = self.path(directory * layout.files_per_directory).to_bytes();
         let mut name = [0; DIRECTORY_STRIDE];
@@ -329,7 +329,7 @@ pub(crate) fn sync_through(root: &Directory, set: &Path) -> Result<(), EngineErr
     KernelNamespace.sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", set, errno))
 }
 
-/// The directory that names of the set begin in.
+/// Returns the directory that names of the set begin in.
 pub(crate) fn open(set: &Path) -> Result<Directory, EngineError> {
     KernelNamespace.open_root(set).map_err(|errno| EngineError::call("open", set, errno))
 }
@@ -400,7 +400,7 @@ fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// The most files whose pages are examined; of larger sets a sample of this size is.
+/// The maximum number of files whose pages are examined; of larger sets a sample of this size is.
 pub const EXAMINED_FILES: u64 = 16;
 
 /// The number of files that are examined after they were dropped one by one. If none of them is in memory, at most 1 %
@@ -447,7 +447,7 @@ pub(crate) fn ready(
     }
 }
 
-/// Bytes of the examined files in the cache after the work, and all their bytes.
+/// Returns the bytes of the examined files in the cache after the work, and all their bytes.
 pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
     if interest == Interest::Data { residency(set, layout, examined(layout)) } else { (None, 0) }
 }
@@ -463,7 +463,7 @@ fn evict(set: &Path, layout: &Layout) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// The number of files that are examined.
+/// Returns the number of files that are examined.
 pub(crate) fn examined(layout: &Layout) -> u64 {
     layout.files.min(EXAMINED_FILES)
 }

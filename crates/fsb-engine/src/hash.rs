@@ -34,13 +34,13 @@ pub const fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The number that belongs to item `index` of a stream.
+/// Returns the number that belongs to item `index` of a stream.
 #[inline]
 pub(crate) const fn hash(seed: u64, stream: Stream, index: u64) -> u64 {
     mix(mix(seed ^ mix(stream as u64)) ^ mix(index))
 }
 
-/// A number in [0, 1) with 53 random bits.
+/// Returns a number in [0, 1) with 53 random bits.
 #[inline]
 pub(crate) fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
@@ -83,7 +83,7 @@ impl Permutation {
         }
     }
 
-    /// The number at place `index`, which must be below the length.
+    /// Returns the number at place `index`, which must be below the length.
     #[inline]
     pub(crate) fn at(&self, index: u64) -> u64 {
         debug_assert!(index < self.length);

@@ -130,12 +130,12 @@ impl Visits {
         self
     }
 
-    /// Whether operations are left.
+    /// Returns whether operations are left.
     pub(crate) fn more(&self) -> bool {
         self.share.operations > 0
     }
 
-    /// The pass that the next item belongs to.
+    /// Returns the pass that the next item belongs to.
     pub(crate) fn pass(&self) -> u64 {
         if self.place == self.share.length { self.pass + 1 } else { self.pass }
     }
@@ -226,7 +226,7 @@ pub(crate) const FORMS: &str = "random, zipf:1.1, pareto:0.2, normal:10, or zone
 /// The largest exponent of Zipf's law. With it, 99.9 % of the draws are of one item.
 const STEEPEST: f64 = 10.0;
 
-/// The most zones.
+/// The maximum number of zones.
 const MOST_ZONES: usize = 256;
 
 /// Percent by which sums of zones may differ from 100, for rounded thirds.
@@ -300,7 +300,7 @@ enum Ranks {
     Zipf(Zipf<f64>),
     /// The exponent that makes a uniform number a fraction of the ranks.
     Pareto(f64),
-    /// In ranks.
+    /// The mean and the standard deviation, in ranks.
     Normal {
         mean: f64,
         deviation: f64,
@@ -386,7 +386,7 @@ mod tests {
         visited
     }
 
-    /// Every order that visits every item.
+    /// Returns every order that visits every item.
     fn thorough() -> impl Strategy<Value = Access> {
         let orders: Vec<Access> = Access::ALL.iter().copied().filter(|access| *access != Access::Same).collect();
         prop::sample::select(orders)

@@ -200,11 +200,11 @@ struct WorkerSlot {
 /// The state of a worker at the end of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RoundState {
-    /// It has finished all its work.
+    /// The worker has finished all its work.
     Done = 0,
-    /// It has work left.
+    /// The worker has work left.
     More = 1,
-    /// Its time is up or it has failed, so no worker continues.
+    /// The time is up or the worker has failed, so no worker continues.
     Over = 2,
 }
 
@@ -306,7 +306,7 @@ impl WorkerSlot {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved in this round.
+    /// Returns the bytes moved in this round.
     fn moved(&self) -> u64 {
         self.progress.load(Ordering::Relaxed) - self.before.load(Ordering::Relaxed)
     }

@@ -286,7 +286,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The context of a task. Refuses a backend that does not exist.
+    /// Returns the context of a task. Refuses a backend that does not exist.
     pub fn new(task: &Task) -> Result<Context, EngineError> {
         let backend = task.backend.as_deref().map(backend::find).transpose()?;
         Ok(Context {

@@ -200,7 +200,7 @@ impl<'t> ThreadRecorder<'t> {
         self.last
     }
 
-    /// Whether the time is up, or another thread has failed.
+    /// Returns whether the time is up, or another thread has failed.
     #[inline]
     pub(crate) fn over(&self) -> bool {
         (self.last >= self.deadline && self.ramp == 0) || self.failed()
@@ -243,13 +243,13 @@ impl<'t> ThreadRecorder<'t> {
         self.last
     }
 
-    /// Whether another thread has failed.
+    /// Returns whether another thread has failed.
     #[inline]
     pub(crate) fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Bytes moved so far.
+    /// Returns the bytes moved so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -416,17 +416,17 @@ impl Bins {
     }
 }
 
-/// CPU seconds of this process so far, in user mode and in the kernel.
+/// Returns the CPU seconds of this process so far, in user mode and in the kernel.
 pub(crate) fn usage_of_process() -> [f64; 2] {
     usage(libc::RUSAGE_SELF)
 }
 
-/// CPU seconds of this process and of its children that have ended.
+/// Returns the CPU seconds of this process and of its children that have ended.
 pub(crate) fn usage_with_children() -> f64 {
     [usage(libc::RUSAGE_SELF), usage(libc::RUSAGE_CHILDREN)].iter().flatten().sum()
 }
 
-/// CPU seconds of this thread so far, in user mode and in the kernel.
+/// Returns the CPU seconds of this thread so far, in user mode and in the kernel.
 fn usage_of_thread() -> [f64; 2] {
     usage(libc::RUSAGE_THREAD)
 }

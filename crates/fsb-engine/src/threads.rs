@@ -323,7 +323,7 @@ fn own_descriptor_table() {
 #[derive(Debug)]
 struct ThreadSync {
     start: StartBarrier,
-    /// Whether all threads end: one has failed, or the measurement is to end early.
+    /// Whether all threads end: one has failed, or the measurement ends early.
     failed: Arc<AtomicBool>,
     /// Threads that have not finished their work.
     working: AtomicU32,

@@ -128,17 +128,17 @@ fn told(
 
 // The work of a background: a job that is repeated beside the measurement of another one until it is stopped.
 
-/// Ends a background. It is called in another thread than the work.
+/// Stops a background. The caller runs it on another thread than the work.
 pub type Stop = Box<dyn FnOnce() + Send>;
 
-/// The gate of a background.
+/// The gate of a background, which also receives the function that stops it.
 pub trait BackgroundGate: Gate {
-    /// Reports that the gate is open and the work starts, and receives the function that ends it.
+    /// Reports that the gate is open and the work starts. `stop` stops the work.
     fn started(&mut self, stop: Stop) -> Result<(), EngineError>;
 }
 
-/// Repeats the work of a task, whose files exist, until it is stopped. Work that uses its files up removes them and
-/// makes new ones before the next repetition, without waiting for the device.
+/// Repeats the work of a task until [`Stop`] stops it. The files of the task exist. Work that uses up its files gets
+/// new ones before the next repetition, without waiting for the device.
 ///
 /// # Errors
 ///
@@ -157,7 +157,7 @@ pub fn repeat(task: &Task, gate: &mut dyn BackgroundGate) -> Result<BackgroundWo
         Box::new(move || {
             asked.store(true, Ordering::Release);
             ends.store(true, Ordering::Release);
-            // The work may be about to start its next program.
+            // The work may start its next program after the first signal.
             while runs_programs && !done.load(Ordering::Acquire) {
                 job.end_programs(&context);
                 thread::sleep(Duration::from_millis(20));
@@ -172,7 +172,7 @@ pub fn repeat(task: &Task, gate: &mut dyn BackgroundGate) -> Result<BackgroundWo
     Ok(BackgroundWork { cpu_seconds, ..worked? })
 }
 
-/// A gate that is open for all repetitions after the first one.
+/// A gate that waits only before the first repetition.
 struct Opening<'g> {
     gate: &'g mut dyn BackgroundGate,
     stop: Option<Stop>,
@@ -197,7 +197,7 @@ fn cycles(
 ) -> Result<BackgroundWork, EngineError> {
     let mut work = BackgroundWork::default();
     let is_over = || asked.load(Ordering::Acquire);
-    // The files of a command are those that it left, as its own script changes them.
+    // The files of a command stay as the command left them, unless the command has a script that prepares them.
     let renews =
         profile.renewal == Renewal::Recreate && (profile.program.is_none() || job.params().contains_key("prepare"));
     loop {
@@ -206,7 +206,7 @@ fn cycles(
                 work.operations += measured.operations;
                 work.bytes += measured.bytes;
             }
-            // A program was killed.
+            // The stop killed a program of the work.
             Err(_) if is_over() => {}
             Err(error) => return Err(error),
         }
@@ -237,20 +237,20 @@ mod tests {
     use super::*;
     use crate::workload::testing::{task, with};
 
-    /// Counts how often it was opened, and sends the function that stops the work.
-    struct Told {
+    /// Counts its openings, and sends the function that stops the work.
+    struct CountedGate {
         opened: u32,
         stop: Sender<Stop>,
     }
 
-    impl Gate for Told {
+    impl Gate for CountedGate {
         fn ready(&mut self, _ready: Ready) -> Result<(), EngineError> {
             self.opened += 1;
             Ok(())
         }
     }
 
-    impl BackgroundGate for Told {
+    impl BackgroundGate for CountedGate {
         fn started(&mut self, stop: Stop) -> Result<(), EngineError> {
             self.stop.send(stop).map_err(|_| EngineError::new("the test has ended"))
         }
@@ -289,7 +289,7 @@ mod tests {
             with("write", &[("file_size", "64K".into()), ("block_size", "4K".into()), ("overwrite", true.into())]);
         let worked = run(&in_place, root.path(), || files() > 0).unwrap();
         assert!(worked.bytes == worked.operations * 4096 && worked.seconds > 0.0, "{worked:?}");
-        // Five files are removed and made again, until it is stopped.
+        // The background removes five files and creates them again until it is stopped.
         let storm = with("create", &[("files", 5.into())]);
         let made = RefCell::new(BTreeSet::new());
         let made_again = || {

@@ -72,7 +72,7 @@ impl ControlBlock {
     ) -> Result<(), Errno> {
         let offset = libc::off_t::try_from(offset).map_err(|_| Errno::FBIG)?;
         let block = self.0.get();
-        // SAFETY: the caller's.
+        // SAFETY: the conditions of this function guarantee that the library does not use the block and that all stays in place.
         let refused = unsafe {
             (*block).aio_fildes = file.as_raw_fd();
             (*block).aio_buf = memory.cast();

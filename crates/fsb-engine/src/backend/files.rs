@@ -94,7 +94,7 @@ impl Setup {
 /// A request to take or release a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RangeLock {
-    /// Others may read.
+    /// Other processes may take a shared lock.
     Shared,
     /// No other process may take a lock.
     Exclusive,

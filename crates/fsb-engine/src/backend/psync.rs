@@ -29,7 +29,7 @@ pub(crate) struct Psync {
 /// The usual one: through the page cache.
 pub(crate) static PSYNC: Psync = Psync {
     name: "psync",
-    about: "pread and pwrite through the page cache, one call an operation",
+    about: "pread and pwrite through the page cache, one call per operation",
     flags: OFlags::empty(),
     capabilities: Capabilities::PLAIN,
 };
@@ -138,7 +138,7 @@ impl Backend for Psyncv {
     }
 
     fn about(&self) -> &'static str {
-        "preadv and pwritev through the page cache: one call an operation, its memory in sixteen parts"
+        "preadv and pwritev through the page cache: one call per operation, its memory in sixteen parts"
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -205,7 +205,8 @@ pub trait Session {
 /// The capabilities of a backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities {
-    /// It touches files. One that does not is for testing, and nothing is prepared or removed for it.
+    /// Whether the backend touches files. A backend that does not is for tests, and no files are prepared or removed
+    /// for it.
     pub real: bool,
     /// The maximum number of requests in flight. 1 means synchronous.
     pub depth: u32,
@@ -256,7 +257,7 @@ pub struct ProbeTarget<'p> {
 
 /// A backend in the registry.
 pub trait Backend: Sync {
-    /// The name in plans, records and tables.
+    /// Returns the name in plans, records and tables.
     fn name(&self) -> &'static str;
 
     /// Returns one line on what it does.

@@ -30,12 +30,12 @@ use crate::EngineError;
 pub(crate) struct Skeleton;
 
 impl Backend for Skeleton {
-    /// The name in plans: lower case, one word.
+    /// Returns the name in plans: lower case, one word.
     fn name(&self) -> &'static str {
         "skeleton"
     }
 
-    /// One line for `fsb list backends`.
+    /// Returns one line for `fsb list backends`.
     fn about(&self) -> &'static str {
         "a backend to copy"
     }

@@ -80,7 +80,7 @@ impl Backend for Uring {
     }
 }
 
-/// A ring of the newest kind that the kernel knows.
+/// Returns a ring of the newest kind that the kernel knows.
 fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
     // Linux 6.6, 6.1, 5.19 and before.
     let kinds: [fn(&mut Builder) -> &mut Builder; 4] = [
@@ -247,7 +247,7 @@ impl UringSession {
         updated.map(drop).map_err(|error| files::errno_of(&error))
     }
 
-    /// The request as the kernel wants it.
+    /// Returns the request as the kernel wants it.
     #[inline]
     fn entry(&self, request: &IoRequest) -> Result<squeue::Entry, Errno> {
         let file = self.files.get(request.slot)?;

@@ -106,7 +106,8 @@ impl Pass<'_> {
         self.measure(file, purger.as_mut())
     }
 
-    /// Whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end only.
+    /// Returns whether `-W` is about this pass: alone, IOzone locks for reading and writing from the start to the end
+    /// only.
     fn locks(&self) -> bool {
         use Operation::{Read, Rewrite, Write};
         self.group.is_some() || matches!(self.phase.operation, Write | Rewrite | Read)

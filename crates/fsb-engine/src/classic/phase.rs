@@ -84,7 +84,7 @@ pub enum Msync {
 /// The processor's cache, to be emptied before each record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Purge {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub cache: usize,
     /// The size of its lines in bytes.
     pub line: usize,
@@ -97,7 +97,7 @@ pub struct Phase {
     pub operation: Operation,
     /// The file.
     pub path: PathBuf,
-    /// Its size in bytes, a multiple of the record's.
+    /// The size in bytes, a multiple of the record's.
     pub file_size: u64,
     /// The record in bytes.
     pub record_size: u64,
@@ -136,9 +136,9 @@ pub struct Phase {
 /// calls that it does not need to find the state of the first pass, because they only take time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rest {
-    /// After opening it.
+    /// Whether fsync is called after the file was opened.
     pub before: bool,
-    /// After the last record.
+    /// Whether fsync is called after the last record.
     pub after: bool,
 }
 

@@ -228,7 +228,7 @@ impl Job for FallocateJob {
 }
 
 impl FallocateJob {
-    /// `random punch`.
+    /// Returns text such as `random punch`.
     fn words(&self) -> String {
         let random = if self.spec.access == Access::Random { "random " } else { "" };
         format!("{random}{}", self.mode.name())

@@ -9,7 +9,7 @@ pub(super) fn ending(durability: Durability, verify: bool, threads: u32, process
     format!("{}{}{}", durable(durability), verified(verify), workers(threads, processes))
 }
 
-/// `, durable`.
+/// Returns the end of a label, such as `, durable`.
 pub(super) fn durable(durability: Durability) -> &'static str {
     match durability {
         Durability::None => "",
@@ -18,17 +18,17 @@ pub(super) fn durable(durability: Durability) -> &'static str {
     }
 }
 
-/// `, osync`: the backend, unless it is that of plain calls.
+/// Returns the end of a label that names the backend, such as `, osync`. The backend of plain calls has an empty one.
 pub(super) fn backend(backend: &dyn Backend) -> String {
     if backend.name() == backend::CALLS.name() { String::new() } else { format!(", {}", backend.name()) }
 }
 
-/// `, verified`.
+/// Returns the end of a label, such as `, verified`.
 pub(super) fn verified(verify: bool) -> &'static str {
     if verify { ", verified" } else { "" }
 }
 
-/// `, 2 threads, 3 processes`: the numbers above 1.
+/// Returns the end of a label with the numbers of workers above 1, such as `, 2 threads, 3 processes`.
 pub(super) fn workers(threads: u32, processes: u32) -> String {
     let several = |count: u32, what: &str| if count > 1 { format!(", {count} {what}") } else { String::new() };
     several(threads, "threads") + &several(processes, "processes")

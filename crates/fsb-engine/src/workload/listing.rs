@@ -32,7 +32,7 @@ const BUFFER: usize = 32 << 10;
 pub(super) enum ListingUnit {
     /// A directory, read to its end.
     Directory,
-    /// An entry, with its attributes asked for.
+    /// An entry whose attributes are read.
     Entry,
 }
 

@@ -25,7 +25,7 @@ use crate::threads::ThreadJob;
 use crate::{EngineError, ParamError, Sizing};
 
 const NAME: &str = "lookup";
-/// The most files of a tree.
+/// The maximum number of files of a tree.
 const MOST_FILES: u64 = 1_000_000;
 const CACHE: &[CacheState] = &[CacheState::Warm, CacheState::Cold, CacheState::Any];
 const ACCESS: &[Access] = &[Access::Sequential, Access::Random];
@@ -52,11 +52,11 @@ impl Operation {
 /// The files that the threads look up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Paths {
-    /// All of them, divided among the threads.
+    /// All paths, divided among the threads.
     All,
-    /// One per thread, again and again.
+    /// One path per thread, again and again.
     Own,
-    /// The same one in all threads, again and again.
+    /// The same path in all threads, again and again.
     One,
 }
 

@@ -424,7 +424,7 @@ impl MicroThreads<'_> {
 /// Creates empty files, as the 2023 tool does it.
 pub(super) static MICRO_CREATE: MicroWorkload = MicroWorkload {
     bench: Bench::Create,
-    about: "the 2023 micro-benchmark: create empty files; microseconds an iteration, one sample a cycle",
+    about: "the 2023 micro-benchmark: create empty files; microseconds per iteration, one sample per cycle",
     example: || {
         params::from_pairs([
             ("file_count", 5.into()),
@@ -451,14 +451,14 @@ fn blocks() -> Params {
 /// Reads files that were just written, as the 2023 tool does it.
 pub(super) static MICRO_READ: MicroWorkload = MicroWorkload {
     bench: Bench::Read,
-    about: "the 2023 micro-benchmark: read files that were just written, block by block; microseconds an iteration, one sample a cycle",
+    about: "the 2023 micro-benchmark: read files that were just written, block by block; microseconds per iteration, one sample per cycle",
     example: blocks,
 };
 
 /// Writes files, as the 2023 tool does it.
 pub(super) static MICRO_WRITE: MicroWorkload = MicroWorkload {
     bench: Bench::Write,
-    about: "the 2023 micro-benchmark: write new files, block by block; microseconds an iteration, one sample a cycle",
+    about: "the 2023 micro-benchmark: write new files, block by block; microseconds per iteration, one sample per cycle",
     example: blocks,
 };
 

@@ -162,7 +162,7 @@ pub(super) static RMDIR: SimpleWorkload = SimpleWorkload {
     ..MKDIR
 };
 
-/// The reason why links are not applicable.
+/// Returns the reason why links are not applicable.
 fn no_links(errno: Errno) -> Option<&'static str> {
     // link(2) and symlink(2) return EPERM if the file system has no such links.
     matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS).then_some("this file system has no such links")
@@ -232,7 +232,7 @@ pub(super) static READLINK: SimpleWorkload = SimpleWorkload {
     },
 };
 
-/// The reason why clones are not applicable.
+/// Returns the reason why clones are not applicable.
 fn no_reflinks(errno: Errno) -> Option<&'static str> {
     // ioctl_ficlone(2) lists OPNOTSUPP; a file system without the ioctl returns ENOTTY, or EINVAL without the feature.
     let refused = matches!(errno, Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL | Errno::NOSYS);
@@ -282,7 +282,7 @@ pub(super) static REFLINK: SimpleWorkload = SimpleWorkload {
 /// The rules of workloads that change the attributes of files.
 const ATTRIBUTE_RULES: Rules = Rules { cache: &[CacheState::Any, CacheState::Cold, CacheState::Warm], ..Rules::NAMES };
 
-/// The reason why a change is not applicable: file systems without owners and permissions refuse it.
+/// Returns the reason why a change is not applicable: file systems without owners and permissions refuse it.
 fn no_owners(errno: Errno) -> Option<&'static str> {
     let refused = matches!(errno, Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS);
     refused.then_some("this file system does not let the owner of a file change it")

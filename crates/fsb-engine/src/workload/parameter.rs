@@ -19,7 +19,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// The values that it accepts.
     pub kind: ParameterKind,
-    /// Its value in a plan that does not give it.
+    /// The value in a plan that does not give it.
     pub default: ParameterDefault,
     /// The heading under which it is listed.
     pub group: ParameterGroup,
@@ -105,7 +105,7 @@ pub enum ParameterGroup {
 }
 
 impl ParameterGroup {
-    /// The heading.
+    /// Returns the heading.
     pub fn title(self) -> &'static str {
         match self {
             ParameterGroup::Work => "Work",
@@ -131,7 +131,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// The other parameter.
+    /// Returns the other parameter.
     pub fn parameter(self) -> &'static str {
         match self {
             Needs::Given(name) | Needs::Absent(name) | Needs::Value(name, _) => name,
@@ -150,7 +150,7 @@ impl fmt::Display for Needs {
 }
 
 impl Parameter {
-    /// A parameter that neither depends on another one nor accepts lists.
+    /// Returns a parameter that neither depends on another one nor accepts lists.
     pub(crate) fn new(
         name: &'static str,
         kind: ParameterKind,
@@ -166,7 +166,7 @@ impl Parameter {
         Parameter::new(name, ParameterKind::Flag, "false", about)
     }
 
-    /// One of some values that have names. The first one is the default.
+    /// Returns a parameter whose values have names. The first value is the default.
     pub(crate) fn word<T: Copy>(
         name: &'static str,
         values: &[T],
@@ -178,22 +178,22 @@ impl Parameter {
         Parameter::new(name, ParameterKind::Word(words), default, about)
     }
 
-    /// The same with another default.
+    /// Returns the parameter with another default.
     pub(crate) fn default(self, default: impl Into<ParameterDefault>) -> Parameter {
         Parameter { default: default.into(), ..self }
     }
 
-    /// The same, refused unless the condition holds.
+    /// Returns the parameter with a condition. The parser refuses the parameter if the condition does not hold.
     pub(crate) fn needs(self, needs: Needs) -> Parameter {
         Parameter { needs: Some(needs), ..self }
     }
 
-    /// The same, as a list or a range too.
+    /// Returns the parameter with lists and ranges as further values.
     pub(crate) fn sweeps(self) -> Parameter {
         Parameter { sweeps: true, ..self }
     }
 
-    /// The values in words, with their range: `size from 1 to 1G`.
+    /// Returns the values in words, with their range: `size from 1 to 1G`.
     pub fn values(&self) -> String {
         let values = match &self.kind {
             ParameterKind::Size(range) => {
@@ -223,7 +223,7 @@ impl Parameter {
         if self.sweeps { format!("{values}; list or range") } else { values }
     }
 
-    /// The default in words; `None` if the feature is off by default.
+    /// Returns the default in words; `None` if the feature is off by default.
     pub fn default_text(&self) -> Option<Cow<'static, str>> {
         match &self.default {
             ParameterDefault::Required(_) => Some("required".into()),
@@ -234,12 +234,12 @@ impl Parameter {
     }
 }
 
-/// A kind with its range; an upper end that only bounds arithmetic is left out.
+/// Returns a kind with its range; an upper end that only bounds arithmetic is left out.
 fn from_to<T: fmt::Display>(kind: &str, least: T, most: u64, shown: impl Fn(u64) -> String) -> String {
     if most >= 1 << 60 { format!("{kind} from {least}") } else { format!("{kind} from {least} to {}", shown(most)) }
 }
 
-/// A time as a plan gives it.
+/// Returns a time in the notation of plans.
 fn time(seconds: f64) -> String {
     match seconds {
         hours if hours >= 3600.0 => format!("{}h", hours / 3600.0),
@@ -271,55 +271,55 @@ pub(super) fn group<const N: usize>(group: ParameterGroup, parameters: [Paramete
     parameters.into_iter().map(|parameter| Parameter { group, ..parameter }).collect()
 }
 
-/// The parameter `threads`.
+/// Returns the parameter `threads`.
 pub(super) fn threads() -> Parameter {
     Parameter::new("threads", ParameterKind::Number(0..=1024), "1", "threads of the worker; 0 for one per processor")
         .sweeps()
 }
 
-/// The parameter `processes`.
+/// Returns the parameter `processes`.
 pub(super) fn processes() -> Parameter {
     let range = ParameterKind::Number(1..=1024);
     Parameter::new("processes", range, "1", "worker processes, each with its own files and one thread")
 }
 
-/// The parameter `backend`, of the backends in `names` or of all; the first one is the default.
+/// Returns the parameter `backend`, of the backends in `names` or of all; the first one is the default.
 pub(super) fn backend(names: &[&'static str]) -> Parameter {
     let all: Vec<_> = backend::REGISTRY.iter().map(|backend| backend.name()).collect();
     let (names, usual) = if names.is_empty() { (all.as_slice(), backend::CALLS.name()) } else { (names, names[0]) };
     Parameter::word("backend", names, |name| name, "how calls reach the kernel; see 'fsb list backends'").default(usual)
 }
 
-/// The parameter `backend` of a workload that makes every call, at a file's own position too.
+/// Returns the parameter `backend` of a workload that makes every call, at a file's own position too.
 pub(super) fn sequential_backend() -> Parameter {
     let fits = backend::REGISTRY.iter().filter(|backend| backend.capabilities().sequential);
     backend(&fits.map(|backend| backend.name()).collect::<Vec<_>>())
 }
 
-/// The parameter `cache`; the first state is the default.
+/// Returns the parameter `cache`; the first state is the default.
 pub(super) fn cache(states: &[CacheState]) -> Parameter {
     Parameter::word("cache", states, CacheState::name, "content of the page cache when the clock starts")
 }
 
-/// The parameter `durability`; the first value is the default.
+/// Returns the parameter `durability`; the first value is the default.
 pub(super) fn durability(values: &[Durability]) -> Parameter {
     let about =
         "when data must be on the device: never, at the end (one sync inside the clock), or after each operation";
     Parameter::word("durability", values, Durability::name, about)
 }
 
-/// The parameter `label`.
+/// Returns the parameter `label`.
 pub(super) fn label() -> Parameter {
     let default = ParameterDefault::Derived("made of the parameters");
     Parameter::new("label", ParameterKind::Text, default, "name of the case in reports")
 }
 
-/// The parameter `verify` of data that the workload reads.
+/// Returns the parameter `verify` of data that the workload reads.
 pub(super) fn verify() -> Parameter {
     Parameter::flag("verify", "compare the data read with the data written")
 }
 
-/// The parameter `data`.
+/// Returns the parameter `data`.
 pub(super) fn data() -> Parameter {
     let keys = ParameterKind::Table(&["compressible", "duplicate"]);
     Parameter::new(
@@ -330,7 +330,7 @@ pub(super) fn data() -> Parameter {
     )
 }
 
-/// The parameter `matrix`.
+/// Returns the parameter `matrix`.
 pub(super) fn matrix() -> Parameter {
     Parameter::flag("matrix", "the case is one of several sizes, of which a short budget measures some")
 }

@@ -62,7 +62,8 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Whether the parameter's condition on another one holds, or cannot be checked because the other one is wrong.
+    /// Returns whether the parameter's condition on another one holds, or cannot be checked because the other one is
+    /// wrong.
     fn applies(&self, parameter: &Parameter) -> bool {
         let Some(needs) = parameter.needs else { return true };
         let Some(other) = self.table.iter().find(|other| other.name == needs.parameter()) else { return false };
@@ -83,7 +84,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The value that the plan gives, or the default as a plan would give it.
+    /// Returns the value that the plan gives, or the default as a plan would give it.
     fn given_or_default(&self, parameter: &Parameter) -> Option<Value> {
         self.params.get(parameter.name).cloned().or(match &parameter.default {
             ParameterDefault::Value(text) => Some(Value::String(text.to_string())),
@@ -91,7 +92,7 @@ impl<'p> Reader<'p> {
         })
     }
 
-    /// The declaration of a parameter that is read now.
+    /// Returns the declaration of a parameter that is read now.
     ///
     /// # Panics
     ///
@@ -102,25 +103,25 @@ impl<'p> Reader<'p> {
         found.unwrap_or_else(|| panic!("workload {} reads '{key}', which its table does not declare", self.workload))
     }
 
-    /// An error about one parameter.
+    /// Returns an error about one parameter.
     pub(crate) fn error(&self, key: &str, message: impl Into<String>) -> ParamError {
         let message = format!("{key}: {}", message.into());
         ParamError { workload: self.workload.to_owned(), key: Some(key.to_owned()), message }
     }
 
-    /// The value as the plan gives it.
+    /// Returns the value as the plan gives it.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'p Value> {
         self.declared(key);
         self.params.get(key)
     }
 
-    /// The value that the plan gives, or the default of the table.
+    /// Returns the value that the plan gives, or the default of the table.
     pub(crate) fn value(&mut self, key: &'static str) -> Option<Value> {
         let parameter = self.declared(key).clone();
         self.given_or_default(&parameter)
     }
 
-    /// The keys of a table, or of each table of a list.
+    /// Returns the keys of a table, or of each table of a list.
     pub(crate) fn keys(&mut self, key: &'static str) -> &'static [&'static str] {
         match self.declared(key).kind {
             ParameterKind::Table(keys) | ParameterKind::Tables(keys) => keys,
@@ -128,7 +129,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// Whether a parameter is a number or a size that the plan gives, and not one that follows from another.
+    /// Returns whether a parameter is a number or a size that the plan gives, and not one that follows from another.
     pub(crate) fn is_literal(&self, key: &str) -> bool {
         match self.params.get(key) {
             None => false,
@@ -137,7 +138,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// A whole number, or an expression of the image's size.
+    /// Reads a whole number, or an expression of the image's size.
     pub(crate) fn number(&mut self, key: &'static str) -> Result<u64, ParamError> {
         let value = self.value(key).unwrap_or(Value::Null);
         self.number_of(key, &value)
@@ -161,7 +162,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// The number, if it is within a range.
+    /// Returns the number, if it is within a range.
     pub(crate) fn within(&self, key: &str, number: u64, range: RangeInclusive<u64>) -> Result<u64, ParamError> {
         let (least, most) = (range.start(), range.end());
         if number < *least {
@@ -179,7 +180,7 @@ impl<'p> Reader<'p> {
         Ok(number)
     }
 
-    /// A whole number that may be negative.
+    /// Reads a whole number that may be negative.
     pub(crate) fn integer(&mut self, key: &'static str) -> Result<i64, ParamError> {
         let value = self.value(key).unwrap_or(Value::Null);
         let number = value.as_str().map_or_else(|| value.as_i64(), |text| text.trim().parse().ok());
@@ -190,7 +191,7 @@ impl<'p> Reader<'p> {
         number.filter(|number| range.contains(number)).ok_or_else(|| self.error(key, wanted))
     }
 
-    /// A number that may have a fraction.
+    /// Reads a number that may have a fraction.
     pub(crate) fn fraction(&mut self, key: &'static str) -> Result<f64, ParamError> {
         let value = self.value(key).unwrap_or(Value::Null);
         let number = value.as_str().map_or_else(|| value.as_f64(), fraction);
@@ -207,7 +208,7 @@ impl<'p> Reader<'p> {
         Ok(if threads == 0 { self.cpus() } else { threads as u32 })
     }
 
-    /// The backend, one of those in the table.
+    /// Returns the backend, one of those in the table.
     pub(crate) fn backend(&mut self) -> Result<&'static dyn Backend, ParamError> {
         const KEY: &str = "backend";
         if let Some(name) = self.text(KEY)? {
@@ -218,7 +219,7 @@ impl<'p> Reader<'p> {
         Ok(all[position])
     }
 
-    /// One of the words in the table, as a value.
+    /// Returns one of the words in the table, as a value.
     pub(crate) fn word<T: Copy>(
         &mut self,
         key: &'static str,
@@ -248,7 +249,7 @@ impl<'p> Reader<'p> {
         Ok(values.iter().copied().find(|&value| name(value) == text))
     }
 
-    /// `true` or `false`.
+    /// Returns a parameter that is `true` or `false`.
     pub(crate) fn flag(&mut self, key: &'static str) -> Result<bool, ParamError> {
         self.flag_or(key, false)
     }
@@ -259,7 +260,7 @@ impl<'p> Reader<'p> {
         flag(&value).ok_or_else(|| self.error(key, format!("{value} is not true or false")))
     }
 
-    /// Seconds of a time such as `10ms`.
+    /// Returns the seconds of a time such as `10ms`.
     pub(crate) fn duration(&mut self, key: &'static str) -> Result<Option<f64>, ParamError> {
         let Some(value) = self.value(key) else { return Ok(None) };
         let parsed = value
@@ -277,7 +278,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// A text of at least one character, on one line.
+    /// Reads a text of at least one character, on one line.
     pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ParamError> {
         match self.take(key) {
             None => Ok(None),
@@ -288,7 +289,7 @@ impl<'p> Reader<'p> {
         }
     }
 
-    /// A text of any number of lines.
+    /// Reads a text of any number of lines.
     pub(crate) fn long_text(&mut self, key: &'static str) -> Result<Option<String>, ParamError> {
         match self.take(key) {
             None => Ok(None),
@@ -317,7 +318,7 @@ fn whole(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| rounded().map(|number| number as u64))
 }
 
-/// `0.5`, `1/2` or `50%`.
+/// Parses a fraction: `0.5`, `1/2` or `50%`. Returns `None` for other text.
 fn fraction(text: &str) -> Option<f64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     match (text.split_once('/'), text.trim().strip_suffix('%')) {
@@ -327,7 +328,7 @@ fn fraction(text: &str) -> Option<f64> {
     }
 }
 
-/// `true`, also as a text, and the words that people write for it.
+/// Parses a flag: `true` or `false`, also as text, and synonyms such as `yes`. Returns `None` for other values.
 fn flag(value: &Value) -> Option<bool> {
     match value.as_str() {
         None => value.as_bool(),

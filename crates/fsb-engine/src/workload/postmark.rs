@@ -535,7 +535,7 @@ struct Options {
     label: Option<String>,
 }
 
-/// The table of parameters, with PostMark's defaults.
+/// Returns the table of parameters, with PostMark's defaults.
 fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Integer, Number, Size};
     let Shape { size_low, size_high: _, number, transactions, bias_read, bias_create, .. } = Shape::default();

@@ -423,7 +423,8 @@ impl Spec {
         label + &label::workers(self.threads, self.processes)
     }
 
-    /// `read 1M`, `random read 4K`, `read 4K files`, `read 64K of 1M files`; for a matrix `read 64K, 1M file`.
+    /// Returns a label such as `read 1M`, `random read 4K`, `read 4K files` or `read 64K of 1M files`; for a matrix
+    /// `read 64K, 1M file`.
     pub(crate) fn data_label(&self, verb: &str) -> String {
         let (record, size) = (Bytes(self.block_size), Bytes(self.layout.file_size));
         match self.files_per_process() {
@@ -434,7 +435,7 @@ impl Spec {
         }
     }
 
-    /// `create 4K files`, `delete empty files`, `random mkdir`.
+    /// Returns a label such as `create 4K files`, `delete empty files` or `random mkdir`.
     pub(crate) fn files_label(&self, verb: &str) -> String {
         let random = if self.access == Access::Random { "random " } else { "" };
         match self.layout.file_size {
@@ -462,7 +463,7 @@ const HELD_NAMES: u64 = 500;
 const UNIT_FILE_BYTES: u64 = 16 << 20;
 /// Operations of a unit that waits for the device after each of them.
 const WAITED_FOR: u64 = 128;
-/// The most bytes that a unit moves through the page cache.
+/// The maximum number of bytes that a unit moves through the page cache.
 const CACHED_UNIT_BYTES: u64 = 256 << 20;
 
 /// The change that a unit makes to the files of its set.
@@ -470,11 +471,11 @@ const CACHED_UNIT_BYTES: u64 = 256 << 20;
 pub(super) enum Change {
     /// None, except for that of the job's [`Renewal`].
     Nothing,
-    /// It replaces their contents or attributes.
+    /// The work replaces the contents or attributes of files.
     Overwritten,
-    /// It makes them grow.
+    /// The work makes files grow.
     Grown,
-    /// It gives each another name; the next pass restores the name.
+    /// The work gives each file another name; the next pass restores the name.
     Renamed,
 }
 

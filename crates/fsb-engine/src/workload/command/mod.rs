@@ -430,7 +430,7 @@ struct Options {
     label: Option<String>,
 }
 
-/// The table of parameters.
+/// Returns the table of parameters.
 fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Command, Duration, ExitCodes, Number, Paths, Size, Tables};
     let ProgramLimits { processes, files, .. } = ProgramLimits::default();

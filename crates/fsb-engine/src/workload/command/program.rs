@@ -51,17 +51,17 @@ pub(super) struct Ended {
     pub(super) peak_memory: u64,
     /// The time after which it was killed, if it took too long.
     late: Option<Duration>,
-    /// Its output streams, until [`Ended::read`] reads them.
+    /// The output streams, until [`Ended::read`] reads them.
     streams: Vec<Reading>,
 }
 
 impl Ended {
-    /// Whether it ended in time, with one of these codes.
+    /// Returns whether it ended in time, with one of these codes.
     pub(super) fn is_ok(&self, codes: &[i32]) -> bool {
         self.late.is_none() && self.status.code().is_some_and(|code| codes.contains(&code))
     }
 
-    /// Whether it was killed because it took too long.
+    /// Returns whether it was killed because it took too long.
     pub(super) fn is_late(&self) -> bool {
         self.late.is_some()
     }

@@ -703,7 +703,7 @@ mod tests {
         with("filetree", pairs)
     }
 
-    /// Every file below a directory, by its path, with its contents.
+    /// Returns every file below a directory, by its path, with its contents.
     fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory).unwrap() {

@@ -58,7 +58,7 @@ impl CopyMethod {
 pub(super) struct Options {
     pub(super) operation: Operation,
     pub(super) copy: CopyMethod,
-    /// The shape as it is to be made: scaled.
+    /// The scaled shape of the tree.
     pub(super) shape: Shape,
     tree: ShapeSource,
     scale: f64,
@@ -83,7 +83,7 @@ enum ShapeSource {
 /// The operations that make a tree, whose files can be compared.
 const COPIES: Needs = Needs::Value("operation", &["copy-into", "copy-within"]);
 
-/// The table of parameters.
+/// Returns the table of parameters.
 pub(super) fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Fraction, Size, Text};
     let set = ParameterDefault::Derived("music, without a shape");

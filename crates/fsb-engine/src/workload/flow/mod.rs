@@ -478,13 +478,13 @@ struct Options {
     label: Option<String>,
 }
 
-/// The table of parameters of a personality: its flow gives the defaults.
+/// Returns the table of parameters of a personality: its flow gives the defaults.
 fn parameters(text: &str) -> Vec<Parameter> {
     let flow = Flow::from_toml(text).ok();
     table(flow.as_ref())
 }
 
-/// The table of parameters of any flow.
+/// Returns the table of parameters of any flow.
 fn any_parameters() -> Vec<Parameter> {
     let text = Parameter::new("flow", ParameterKind::Lines, OF_EXAMPLE, "operations of each thread: docs/flow.md");
     let mut all = group(ParameterGroup::Work, [text]);

@@ -18,7 +18,7 @@ use crate::data::DataSource;
 
 /// Default bytes of one call of a step that moves a whole file.
 const RECORD: u64 = 1 << 20;
-/// The most writes that a thread may have in flight.
+/// The maximum number of writes that a thread may have in flight.
 const MOST_UNDER_WAY: u64 = 256;
 
 // Compiled steps: numbers replace names, and a step stores everything that it needs.
@@ -62,7 +62,7 @@ pub(super) struct CompiledStep {
     pub(super) nanoseconds: u64,
     pub(super) blocking: bool,
     pub(super) index: Option<Spread>,
-    /// Its index in the thread's titles, if it is counted.
+    /// The index in the thread's titles, if it is counted.
     pub(super) title: usize,
     /// Semaphores or wake events that the step signals. For a waiting step, its own: one semaphore per instance, or one
     /// wake event.
@@ -324,9 +324,9 @@ impl FlowShared {
 
 /// The result of an operation.
 pub(super) enum OpResult {
-    /// It is done and moved this number of bytes.
+    /// The step is done and moved this number of bytes.
     Done(OperationKind, u64),
-    /// It was skipped, because another thread has the file open that it would delete.
+    /// The step was skipped, because another thread has the file open that it would delete.
     Skipped,
     /// There was no suitable file; `there` is whether other threads use such files now.
     Nothing { there: bool },
@@ -340,7 +340,7 @@ pub(super) struct Opened {
     pub(super) file: u64,
     pub(super) generation: u32,
     pub(super) position: u64,
-    /// It was deleted while it was open.
+    /// The file was deleted while it was open.
     pub(super) orphan: bool,
 }
 
@@ -360,7 +360,7 @@ pub(super) struct FileRing {
 
 /// The longest sleep of a thread before it checks whether the work is over.
 const LONGEST_SLEEP: Duration = Duration::from_millis(20);
-/// The most operations that a thread takes at once from the remaining ones.
+/// The maximum number of operations that a thread takes at once from the remaining ones.
 const BATCH: u64 = 8;
 
 /// The remaining operations: threads take them a few at a time.

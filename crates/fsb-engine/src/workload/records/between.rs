@@ -15,7 +15,7 @@ use crate::{EngineError, ParamError};
 /// The name of the syncs in records.
 pub(super) const SYNC: &str = "sync";
 
-/// The most operations from one sync or think time to the next.
+/// The maximum number of operations from one sync or think time to the next.
 const MOST: u64 = 1 << 32;
 
 /// The calls and pauses between operations, resolved.

@@ -526,7 +526,7 @@ impl Workload for RecordWorkload {
 }
 
 impl RecordsJob {
-    /// `random read 4K`, and for a stride or a mix that is not the usual one its number.
+    /// Returns text such as `random read 4K` with the number of a stride or a mix that is not the default.
     fn words(&self) -> String {
         let operation = self.member.operation.replace('_', " ");
         let verb = match self.member.before {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::EngineError;
 use crate::data::{Data, DataSource, Memory};
 
-/// The most bytes that one call moves. A larger call moves this many.
+/// The maximum number of bytes that one call moves. A replay shortens a larger call to this size.
 pub(super) const MOST_MOVED: u64 = 64 << 20;
 /// Descriptors that may be open at once.
 const MOST_OPEN: usize = 1 << 20;
@@ -68,7 +68,7 @@ impl Buffers {
         &mut self.read.as_mut()[..self.largest.min(usize::try_from(length).unwrap_or(usize::MAX))]
     }
 
-    /// Returns bytes that no earlier call has written, from the beginning of a page.
+    /// Returns the bytes that no earlier call has written, from the beginning of a page.
     fn from(&mut self, length: u64) -> &[u8] {
         let length = self.largest.min(usize::try_from(length).unwrap_or(usize::MAX));
         self.address += (length as u64).next_multiple_of(4096).max(4096);

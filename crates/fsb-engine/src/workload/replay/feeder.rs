@@ -291,7 +291,7 @@ pub(super) struct Options {
     overhead: Overhead,
 }
 
-/// The table of parameters.
+/// Returns the table of parameters.
 pub(super) fn parameters() -> Vec<Parameter> {
     let trace = ParameterDefault::Required("trace = \"app.trace\"");
     let mut all = group(

@@ -247,7 +247,7 @@ struct UntarThreads<'s> {
 
 /// The state of one worker.
 struct ThreadState {
-    /// Its share of the items, and of all directories, beginning with the one that is unpacked into.
+    /// The share of the items, and of all directories, beginning with the one that is unpacked into.
     items: Range<usize>,
     directories: Range<usize>,
     memory: Memory,

@@ -120,7 +120,7 @@ impl Totals {
     }
 }
 
-/// The table of parameters.
+/// Returns the table of parameters.
 pub(super) fn parameters() -> Vec<Parameter> {
     use ParameterKind::{Fraction, Number, Path, Size};
     let made_up = Needs::Absent("archive");
