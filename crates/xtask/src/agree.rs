@@ -211,7 +211,7 @@ impl Line {
 struct AgreeCase {
     /// The label in tables.
     label: String,
-    /// Its position in the suite, from 1.
+    /// The position in the suite, from 1.
     number: usize,
     /// Whether nothing of its files may be in memory.
     cold: bool,
@@ -346,7 +346,7 @@ struct Fio<'r> {
     units: u64,
 }
 
-/// The job file of a suite, written into `directory` unless it is there.
+/// Returns the job file of a suite, written into `directory` unless it is there.
 fn export_jobs(suite: &str, directory: &Path, units: u64, image: Bytes) -> anyhow::Result<PathBuf> {
     let jobs = directory.join(format!("{suite}.fio"));
     if !jobs.exists() {
@@ -390,7 +390,7 @@ impl<'r> Fio<'r> {
         })
     }
 
-    /// Seconds of a unit.
+    /// Returns the seconds of a unit.
     fn measure(&self, pair: u32) -> anyhow::Result<f64> {
         if !self.row.prepared {
             std::fs::create_dir(self.files())?;

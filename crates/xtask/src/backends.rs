@@ -123,7 +123,7 @@ const BACKENDS: [Cell; 5] = [
     Cell { backend: "uring-direct", fio: &["--ioengine=io_uring", "--direct=1"], deep: true, direct: true, ..READS },
 ];
 
-/// All cells, in the order of the table.
+/// Returns all cells, in the order of the table.
 fn all_cells() -> impl Iterator<Item = Cell> {
     BACKENDS.into_iter().flat_map(|backend| {
         [(false, false), (false, true), (true, false), (true, true)].map(|(random, writes)| Cell {

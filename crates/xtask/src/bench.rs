@@ -71,7 +71,7 @@ pub enum BenchPart {
     Quiet,
 }
 
-/// The verdict for a whole interval below 1.
+/// The verdict for an interval that is completely below 1.
 pub const MISSED: &str = "-";
 
 /// Returns the verdict on a ratio that is above 1 if FSBench is better. If the interval contains 1, it is a tie.
@@ -107,7 +107,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
     engine.step(Step::Prepare, 0)?;
     let file = engine.file();
     println!("random read {}, page cache, {} file, {} operations", Bytes(BLOCK_SIZE), options.size, options.operations);
-    println!("{} interleaved rounds, ns an operation:\n", options.rounds);
+    println!("{} interleaved rounds, ns per operation:\n", options.rounds);
     println!("{:>6} {:>9} {:>9} {:>9}", "round", "engine", "C loop", "fio");
     let mut rounds = Vec::new();
     for number in 0..options.rounds {
@@ -141,9 +141,9 @@ fn print_summary(rounds: &[Round]) {
         Some(value) => println!("{name:<28} {value:.decimals$}{verdict}"),
         None => println!("{name:<28} not measured"),
     };
-    line("engine, ns an operation", median(&|round| Some(round.engine)), 1, "");
-    line("C loop, ns an operation", median(&|round| Some(round.bare)), 1, "");
-    line("fio psync, ns an operation", median(&|round| round.fio), 1, "");
+    line("engine, ns per operation", median(&|round| Some(round.engine)), 1, "");
+    line("C loop, ns per operation", median(&|round| Some(round.bare)), 1, "");
+    line("fio psync, ns per operation", median(&|round| round.fio), 1, "");
     let bare = median(&|round| Some(round.bare / round.engine));
     let fio = median(&|round| round.fio.map(|fio| fio / round.engine));
     let verdict = |ratio: Option<Median>, budget: f64| match ratio {
@@ -166,7 +166,7 @@ fn print_allocations(engine: &Engine<'_>, operations: u64) -> anyhow::Result<()>
     let each = (counted[1] as f64 - counted[0] as f64) / (many - few) as f64;
     println!(
         "{:<28} {each} ({} with {few} operations, {} with {many})",
-        "allocations an operation", counted[0], counted[1]
+        "allocations per operation", counted[0], counted[1]
     );
     Ok(())
 }

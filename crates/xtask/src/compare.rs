@@ -122,14 +122,14 @@ fn verdict(kept: bool, budget: f64) -> String {
     format!("  (budget {budget}: {})", if kept { "kept" } else { "MISSED" })
 }
 
-/// The program as users get it, beside this one.
+/// Returns the release build of the program, which is beside this program.
 pub fn program() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe()?.with_file_name("fsb");
     ensure!(program.exists(), "{} is not there: cargo build --release --package fsb", program.display());
     Ok(program)
 }
 
-/// A Python with NumPy and SciPy; PYTHON names another one than `python3`.
+/// Returns a Python interpreter with NumPy and SciPy: PYTHON or `python3`. Returns `None` if there is none.
 fn python() -> Option<String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let mut asked = Command::new(&python);
@@ -149,7 +149,7 @@ fn script(python: &str, sets: &[String]) -> Command {
     command
 }
 
-/// Seconds from start to end of a process that must succeed.
+/// Returns the seconds from start to end of a process that must succeed.
 fn timed(command: &mut Command) -> anyhow::Result<f64> {
     let start = Instant::now();
     let output = command.output().with_context(|| format!("cannot run {:?}", command.get_program()))?;

@@ -156,7 +156,7 @@ pub fn postmark(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Seconds that the program took, and CPU seconds of it.
+/// Returns the seconds that the program took, and CPU seconds of it.
 fn postmark_cost(command: &mut Command, script: &Path) -> anyhow::Result<[f64; 2]> {
     let (start, before) = (Instant::now(), peers::children_cpu());
     let output = command.arg(script).stdin(Stdio::null()).output().with_context(|| format!("{command:?}"))?;

@@ -159,7 +159,7 @@ fn options_page() -> String {
     text
 }
 
-/// The table of options, by group and name.
+/// Returns the table of options, by group and name.
 fn option_table(options: &[DeclaredOption]) -> String {
     let mut options: Vec<&DeclaredOption> = options.iter().collect();
     options.sort_by_key(|option| (option.group, option.name));
@@ -172,7 +172,7 @@ fn option_table(options: &[DeclaredOption]) -> String {
     text
 }
 
-/// The row of a control.
+/// Returns the row of a control.
 fn control_row(control: &dyn control::Control) -> String {
     let scope = match control.scope() {
         Scope::Run => "the run",
@@ -227,7 +227,7 @@ then complete names and values and mark errors.
   [beside another workload](methods/neighbours.md)).
 ";
 
-/// The page.
+/// Returns the page.
 fn workloads_page() -> String {
     let tables: Vec<(&dyn Workload, Vec<Parameter>)> = REGISTRY.iter().map(|one| (*one, one.parameters())).collect();
     let shared = shared(&tables);
@@ -246,7 +246,7 @@ fn workloads_page() -> String {
     text
 }
 
-/// The declarations that many workloads have in common, at most one for each name.
+/// Returns the declarations that many workloads have in common, at most one for each name.
 fn shared(tables: &[(&dyn Workload, Vec<Parameter>)]) -> Vec<Parameter> {
     let mut counted: Vec<(Parameter, usize)> = Vec::new();
     for parameter in tables.iter().flat_map(|(_, parameters)| parameters) {

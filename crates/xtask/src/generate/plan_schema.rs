@@ -11,7 +11,7 @@ use fsb_model::BACKGROUND;
 use fsb_testbed::control;
 use serde_json::{Map, Value, json};
 
-/// The schema.
+/// Returns the schema.
 pub fn text() -> String {
     let mut definitions = Definitions::default();
     let workloads: Vec<Value> = REGISTRY.iter().map(|one| workload(*one, &mut definitions)).collect();
@@ -47,7 +47,7 @@ fn references_on_one_line(text: &str) -> String {
     joined
 }
 
-/// The keys of a plan except `workload`.
+/// Returns the keys of a plan except `workload`.
 fn keys() -> Value {
     let size = json!({ "anyOf": [{ "type": "integer", "minimum": 0 }, { "type": "string" }] });
     let quantity = json!({ "type": ["string", "number"] });
@@ -108,7 +108,7 @@ fn keys() -> Value {
     })
 }
 
-/// The table of controls. Values are not restricted: most have forms such as `SIZE`.
+/// Returns the table of controls. Values are not restricted: most have forms such as `SIZE`.
 fn controls() -> Value {
     let control = |control: &&dyn control::Control| {
         let values: Vec<_> = control.values().iter().map(|value| value.name).collect();
@@ -126,7 +126,7 @@ struct Definitions {
 }
 
 impl Definitions {
-    /// A reference to the schema, under the name of its parameter and a number from the second variant on.
+    /// Returns a reference to the schema, under the name of its parameter and a number from the second variant on.
     fn reference(&mut self, name: &str, schema: Value) -> Value {
         let mut key = name.to_owned();
         let mut variant = 1;
@@ -140,7 +140,7 @@ impl Definitions {
     }
 }
 
-/// The schema of a background: the name of a workload, or a table with its name and parameters.
+/// Returns the schema of a background: the name of a workload, or a table with its name and parameters.
 fn background() -> Value {
     json!({
         "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object" }],
@@ -214,7 +214,8 @@ fn any_of(mut forms: Vec<Value>) -> Value {
     if forms.len() == 1 { forms.remove(0) } else { json!({ "anyOf": forms }) }
 }
 
-/// The forms in which a plan may give a value. The reader is the judge: a schema must not refuse what it accepts.
+/// Returns the forms in which a plan may give a value. The schema must accept everything that the reader of plans
+/// accepts.
 fn forms(kind: &ParameterKind) -> Vec<Value> {
     let text = json!({ "type": "string", "minLength": 1 });
     match kind {
