@@ -16,7 +16,7 @@ use serde_json::Map;
 use crate::data::{Conditions, Entry, IndexedRun, IndexedSeries, StoredPoint, digest};
 use crate::database::{Database, DatabaseError, Row, Sqlite, Value};
 
-/// The place of a store.
+/// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
     /// A file of SQLite.
@@ -26,7 +26,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// Reads the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a path.
+    /// Parses the value of `--store`: a URL that begins with `postgresql://` or `postgres://`, or a path.
     pub fn parse(text: &OsStr) -> Location {
         let is_url = |text: &&str| text.starts_with("postgresql://") || text.starts_with("postgres://");
         match text.to_str().filter(is_url) {
@@ -63,7 +63,8 @@ impl fmt::Display for Location {
     }
 }
 
-/// The statements that lead from each version of the schema to the next one. A store has a version for each.
+/// The statements that migrate each version of the schema to the next one. The version of a store is the number of
+/// migrations that it had.
 const MIGRATIONS: &[&str] = &["
     CREATE TABLE runs (
         id TEXT PRIMARY KEY, source TEXT NOT NULL, name TEXT NOT NULL, tool TEXT NOT NULL, at TEXT NOT NULL,
@@ -116,7 +117,7 @@ pub enum HistoryError {
         /// The newest version that this program knows.
         known: usize,
     },
-    /// A stored text is not what this program writes.
+    /// A stored text does not have the format of fsb.
     #[error("{store} is damaged: {message}; remove it and add the runs again")]
     Damaged {
         /// The store.
@@ -137,7 +138,7 @@ error_codes! {
     FOREIGN = "history/not-a-history", code::REQUEST, "The named store is not a history of fsb.", "Name another file, or an empty database, with --store.";
     NO_POSTGRESQL = "history/no-postgresql", code::REQUEST, "This fsb was built without PostgreSQL.", "Build fsb with the feature postgresql, or name a file with --store.";
     NEWER = "history/newer", code::REQUEST, "A newer fsb wrote the history.", "Use that version of fsb.";
-    DAMAGED = "history/damaged", code::REQUEST, "The history holds something that fsb does not write.", "Remove the file and add the runs again.";
+    DAMAGED = "history/damaged", code::REQUEST, "The history has data that fsb did not write.", "Remove the file and add the runs again.";
     UNKNOWN_SERIES = "history/unknown-series", code::REQUEST, "The history has no such series, or several.", "Use an id of fsb history list.";
     UNKNOWN_RUN = "history/unknown-run", code::REQUEST, "The history has no such run, or several.", "Use an id of fsb history show SERIES, or the path of a run.";
     NO_TIME = "history/no-time", code::REQUEST, "The time of results of another tool is not known.", "Name it with --at.";
@@ -215,17 +216,18 @@ impl Store {
         Ok(self)
     }
 
-    /// Returns the place of the store.
+    /// Returns the location of the store.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// Returns a text that differs from an earlier one of this value if another process has written in between.
+    /// Returns a text that differs from the text of an earlier call if another process has written in between.
     pub fn version_of_data(&self) -> Result<String, HistoryError> {
         self.database.borrow_mut().version_of_data().map_err(self.failed("read"))
     }
 
-    /// Makes all later reads of this value see one state, whatever other processes write. It cannot write any more.
+    /// Makes all later reads through this value see one state, whatever other processes write. The store is read-only
+    /// from then on.
     pub fn freeze(&self) -> Result<(), HistoryError> {
         self.database.borrow_mut().begin_reading().map_err(self.failed("read"))
     }
@@ -246,11 +248,11 @@ impl Store {
         version(&mut **self.database.borrow_mut()).map_err(self.failed("open"))
     }
 
-    /// Brings the schema to the newest version, in one transaction.
+    /// Migrates the schema to the newest version, in one transaction.
     fn migrate(&mut self) -> Result<(), HistoryError> {
         let location = self.location.clone();
         self.write("open", |database| {
-            // Another process may have migrated it since the first look.
+            // Another process may have migrated the store since this one read the version.
             let found = match version(database)? {
                 Some(found) => found,
                 None if database.tables()?.is_empty() => {
@@ -272,8 +274,8 @@ impl Store {
         })?
     }
 
-    /// Adds a run, or replaces what the index has of it. Labels are added to those that it already has. Returns whether
-    /// the run is new.
+    /// Adds a run, or replaces it if the index has it. New labels are added to the stored ones. Returns whether the run
+    /// is new.
     pub fn add(&mut self, entry: &Entry) -> Result<bool, HistoryError> {
         self.write("write", |database| insert(database, entry))
     }
@@ -316,7 +318,7 @@ impl Store {
         Ok(self.select("SELECT id, conditions FROM environments", &[], environment)?.into_iter().collect())
     }
 
-    /// Removes runs, and series and environments that no run has any more, in one transaction.
+    /// Removes runs, and the series and environments without runs, in one transaction.
     pub fn remove(&mut self, runs: &[String]) -> Result<(), HistoryError> {
         self.write("write", |database| {
             for run in runs {
@@ -330,7 +332,7 @@ impl Store {
         })
     }
 
-    /// Does work in one transaction, beside which no other process writes.
+    /// Does work in one transaction. No other process writes during it.
     fn write<T>(
         &mut self,
         what: &'static str,
@@ -342,7 +344,7 @@ impl Store {
             Ok(value)
         });
         if done.is_err() {
-            // The first error counts. A lost connection ends the transaction, too.
+            // The caller gets the first error. A lost connection also ends the transaction.
             let _ = database.batch("ROLLBACK");
         }
         done.map_err(self.failed(what))
@@ -507,7 +509,7 @@ mod tests {
         assert_eq!(newer.fields()["path"], path.to_string());
     }
 
-    /// An older schema is brought to the newest one, whichever process opens it first.
+    /// The first process that opens a new store makes its tables, and the other processes find them.
     #[test]
     fn several_processes_may_create_one_store() {
         let directory = tempfile::tempdir().unwrap();

@@ -25,7 +25,7 @@ error_codes! {
     NO_KERNEL = "kernel/not-found", code::MACHINE, "This machine has no kernel of that name for a virtual machine.", "Fetch one with fsb kernel fetch, or name one of fsb kernel list.";
     NO_MODULE = "kernel/no-module", code::MACHINE, "The kernel lacks a module that the targets or the guest need.", "Name another kernel with --kernel.";
     INVALID_KERNEL = "kernel/invalid", code::REQUEST, "The argument of --kernel names no kernel.", "Name a release of fsb kernel list, an image, the directory in which one was built, or a .deb.";
-    KERNEL_CUT_SHORT = "kernel/incomplete", code::MACHINE, "The image of the kernel is cut short.", "Fetch or copy it again.";
+    KERNEL_CUT_SHORT = "kernel/incomplete", code::MACHINE, "The image of the kernel is incomplete.", "Fetch or copy it again.";
     UNKNOWN_FILE_SYSTEM = "target/unknown-file-system", code::REQUEST, "No file system has that name.", "Use a name of fsb list file-systems.";
     UNKNOWN_MEDIUM = "target/unknown-medium", code::REQUEST, "No medium has that name.", "Use a name of fsb list media.";
     ONLY_IN_VM = "target/only-in-vm", code::REQUEST, "The medium exists only in a virtual machine.", "Add --in vm.";
@@ -56,7 +56,7 @@ error_codes! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The request is wrong (exit code 2).
+    /// The request is invalid (exit code 2).
     Request,
     /// The machine lacks a tool, a kernel, a privilege or space (exit code 3).
     Machine,

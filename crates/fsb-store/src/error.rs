@@ -46,7 +46,7 @@ pub enum StoreError {
         /// The remedy apart from the choice of another directory.
         advice: String,
     },
-    /// A file of another user is in the place of the output.
+    /// The output file exists and belongs to another user.
     #[error("{0} belongs to another user: remove it, or name another path")]
     Planted(PathBuf),
     /// Another process writes to the run directory.
@@ -142,7 +142,7 @@ const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-r
 /// The remedy for [`StoreError::NotDirectory`].
 const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
 
-/// The remedy for [`StoreError::Untrusted`].
+/// Returns the remedy for [`StoreError::Untrusted`].
 fn help_of(advice: &str) -> String {
     format!("use --out (or -o) in a directory that only root can write to, or {advice}")
 }
@@ -150,12 +150,12 @@ fn help_of(advice: &str) -> String {
 error_codes! {
     IO = "store/io", code::MACHINE, "The kernel refused to read or write a file.", "Follow the kernel's answer in the message; the field errno names it.";
     REFUSED = "store/not-a-file", code::REQUEST, "The file to read is a device, a pipe, a directory, or too large.", "Name a regular file.";
-    NOT_EMPTY = "store/not-empty", code::REQUEST, "The directory for a new run holds something.", "Name a new directory with --out, or resume the run in it with --resume.";
-    NOT_DIRECTORY = "store/not-a-directory", code::REQUEST, "A file is in the place of the directory for a new run.", "Name a new directory with --out.";
+    NOT_EMPTY = "store/not-empty", code::REQUEST, "The directory for a new run is not empty.", "Name a new directory with --out, or resume the run in it with --resume.";
+    NOT_DIRECTORY = "store/not-a-directory", code::REQUEST, "The path of the directory for a new run is a file.", "Name a new directory with --out.";
     UNTRUSTED = "store/directory-writable-by-others", code::REQUEST, "Root would write below a directory that other users can change.", "Use --out or -o in a directory that only root can write to.";
-    PLANTED = "store/not-own-file", code::REQUEST, "A file of another user is in the place of the output.", "Remove the file, or name another.";
+    PLANTED = "store/not-own-file", code::REQUEST, "The output file exists and belongs to another user.", "Remove the file, or name another.";
     BUSY = "store/busy", code::MACHINE, "Another process writes to the run directory.", "Wait for that process, or end it.";
-    DELETED = "store/deleted", code::MACHINE, "The run directory was deleted during the run.", "Leave the directory alone until the run ends.";
+    DELETED = "store/deleted", code::MACHINE, "The run directory was deleted during the run.", "Do not delete the directory before the run ends.";
     NO_WORKING_DIRECTORY = "store/no-working-directory", code::REQUEST, "The current directory was deleted.", "Change to another directory.";
     NO_RUN = "store/no-run", code::REQUEST, "The directory holds no run.", "Name a directory with run.json in it.";
     SYNTAX = "store/syntax", code::REQUEST, "A file of the run is not JSON, or JSON of another shape.", "Restore the file; the fields path and line name the place.";

@@ -9,19 +9,19 @@ use serde_json::{Map, Value};
 /// A trace cannot be read or written. Messages put the text after `FILE: `.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It does not begin like a trace.
+    /// The file does not begin like a trace.
     #[error("it is not a trace of fsb; 'fsb trace import' converts logs of strace, fio and blkparse")]
     NotATrace,
-    /// It was written by a newer program.
+    /// A newer program wrote the trace.
     #[error("it is a trace of version {0}, and this fsb reads versions 1 to {version}", version = crate::VERSION)]
     Version(u16),
-    /// It ends early.
+    /// The trace ends early.
     #[error("it is cut off after {calls} calls: the recording was killed, or the copy is incomplete")]
     Truncated {
         /// Calls that could be read.
         calls: u64,
     },
-    /// Its bytes contradict each other.
+    /// The bytes of the trace contradict each other.
     #[error("it is damaged: {0}")]
     Damaged(String),
     /// A name in it would lead out of the target.
@@ -52,7 +52,7 @@ impl TraceError {
 error_codes! {
     NOT_A_TRACE = "trace/not-a-trace", code::REQUEST, "The file is not a trace of fsb.", "Import traces of strace, fio and blkparse with fsb trace import.";
     VERSION = "trace/newer", code::REQUEST, "A newer fsb wrote the trace.", "Use that version of fsb.";
-    TRUNCATED = "trace/truncated", code::REQUEST, "The trace ends before its end.", "Record it again, or copy the whole file.";
+    TRUNCATED = "trace/truncated", code::REQUEST, "The trace is incomplete: its last calls are missing.", "Record it again, or copy the whole file.";
     DAMAGED = "trace/damaged", code::REQUEST, "The bytes of the trace contradict each other.", "Copy or record it again.";
     OUTSIDE = "trace/outside", code::REQUEST, "A name in the trace leads out of the target.", "Record the trace with another --root.";
     LINE = "trace/invalid-line", code::REQUEST, "A line of another tool's trace cannot be read.", "Correct the line that the field names.";

@@ -41,11 +41,11 @@ error_codes! {
     PROGRAM = "record/cannot-run", WRONG, "The program to record cannot be run.", "Check its path and permissions.";
     NOT_RECORDED = "record/refused", LACKS, "The program cannot be recorded.", "Follow the advice in the message.";
     NO_EBPF = "record/no-ebpf", LACKS, "The kernel does not load the eBPF programs that would record the calls.", "Use --by ptrace.";
-    INVALID_MICRO = "micro/invalid-option", WRONG, "An option of fsb micro makes no sense.", "Use a value as the message describes it.";
-    INVALID_POSTMARK = "postmark/invalid-command", WRONG, "A command of PostMark's language makes no sense.", "Correct the command at the place that the message names.";
+    INVALID_MICRO = "micro/invalid-option", WRONG, "An option of fsb micro is invalid.", "Use a value as the message describes it.";
+    INVALID_POSTMARK = "postmark/invalid-command", WRONG, "A command of PostMark's language is invalid.", "Correct the command at the place that the message names.";
     INVALID_FILEBENCH = "filebench/unsupported", WRONG, "The workload of filebench cannot be run.", "Correct the lines that the message names.";
     INVALID_FIO = "fio/unsupported", WRONG, "The jobs of fio cannot be run.", "Correct the lines that the message names.";
-    INVALID_WORKLOAD = "workload/invalid", WRONG, "The parameters of the workload make no sense.", "Use parameters of fsb list workloads NAME.";
+    INVALID_WORKLOAD = "workload/invalid", WRONG, "The parameters of the workload are invalid.", "Use parameters of fsb list workloads NAME.";
     INVALID_IOZONE = "iozone/invalid-options", WRONG, "The options of IOzone contradict each other or the machine.", "Correct the option that the message names.";
     IOZONE_UNABLE = "iozone/unable", LACKS, "The machine cannot do what an option of IOzone asks for.", "Follow the advice in the message.";
     CORRUPT = "iozone/corrupt", GATE, "The data that was read is not the data that was written.", "Look at the kernel's log.";

@@ -27,7 +27,7 @@ notices! {
     RUN_FAILED = "warning/run-failed", "place, line, reason, errno", "A run of fsb postmark, fsb filebench or fsb fio did not reach its end. The next run follows, except in fsb fio.";
     JOURNAL = "warning/journal", "path", "A file of the run directory is damaged. The rest of it is used.";
     PARTIAL_RECORDS = "warning/partial-records", "file_kb, record_kb, pairs", "File sizes are not multiples of record sizes. Like IOzone, fsb iozone does not touch their last bytes.";
-    ONE_THREAD = "warning/one-thread", "", "fsb micro runs so few iterations in one thread.";
+    ONE_THREAD = "warning/one-thread", "", "fsb micro runs ten iterations or fewer in one thread.";
     DEFAULT_DIRECTORY = "warning/default-directory", "", "fsb micro measures the directory of temporary files, because no --output names another one.";
     MICRO_IMPRECISE = "warning/micro-imprecise", "reason", "The budget of fsb micro ended before the mean had the precision of --precision.";
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
@@ -35,14 +35,14 @@ notices! {
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
     GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
     GATE_OPEN = "note/gate-open", "undecided, unjudged", "The gate of --fail-if passed although some operations are undecided or not judged.";
-    NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so the run is measured beside what a killed run changed.";
+    NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so a change of a killed run is still in effect during this run.";
     CHANGE = "note/change", "state, path", "A change that a killed run left, and what fsb clean did about it.";
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
     REPEATS = "note/repeats", "", "A command without --prepare runs again in the directory that its last run left.";
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
     NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
-    ACTIVITY = "note/activity", "activity", "Work before the measurement that may last: its kind, and the kernel of a guest.";
+    ACTIVITY = "note/activity", "activity", "fsb begins work before the measurement that may take long. The field is its kind, and the kernel of a guest.";
     COPYING = "note/copying", "host, bytes", "fsb is copied to a host of --on.";
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
@@ -51,12 +51,12 @@ notices! {
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";
-    NOT_INDEXED = "warning/not-indexed", "path", "fsb history left out a run or values of it, or keeps them as they are.";
+    NOT_INDEXED = "warning/not-indexed", "path", "fsb history did not index a run or some of its values, or kept the indexed version.";
     OPEN_TO_ALL = "warning/open-to-all", "address", "fsb serve listens on an address that other machines may reach, without a login.";
     REPORTS_LEFT_OUT = "warning/reports-left-out", "reports", "fsb serve --static wrote no report of some runs, because their directories are gone or they have none.";
     HOST_LEFT_OUT = "warning/host-left-out", "host, reason", "A host of fsb fleet has no results to compare.";
     HOST_KEPT = "note/host-kept", "host, path", "A host of fsb fleet run has made its run already.";
-    WATCHING = "note/watching", "seconds", "fsb doctor watches other load for that long.";
+    WATCHING = "note/watching", "seconds", "fsb doctor observes other load for this time.";
 }
 
 #[cfg(test)]

@@ -406,7 +406,7 @@ pub enum PlanError {
 }
 
 error_codes! {
-    PLAN_INVALID = "plan/invalid", code::REQUEST, "The plan, or an option that is part of it, makes no sense.", "Correct what the message names; fsb run --print-plan shows a plan as it is understood.";
+    PLAN_INVALID = "plan/invalid", code::REQUEST, "The plan, or an option that is part of it, is invalid.", "Correct what the message names; fsb run --print-plan shows a plan as it is understood.";
     PLAN_VALUE = "plan/invalid-value", code::REQUEST, "A value in the plan file is wrong.", "Correct the value at the line and column of the fields.";
     UNKNOWN_KEY = "plan/unknown-key", code::REQUEST, "The plan file has a key that fsb does not know.", "Use the key that the message proposes.";
     UNKNOWN_SUITE = "plan/unknown-suite", code::REQUEST, "No suite has that name.", "Use a name of fsb list suites.";

@@ -249,7 +249,7 @@ fn of_the_2023_tool(path: &[&str], arguments: &[OsString]) -> Option<String> {
     let option = words.first()?.strip_prefix("--")?;
     let name = option.split('=').next().unwrap_or(option);
     let is_own = path.len() == 1 && KEYS.iter().any(|key| key.name == name);
-    is_own.then(|| format!("the options of the 2023 tool belong to fsb micro: fsb micro {}", shell::line(words)))
+    is_own.then(|| format!("the options of Pokorný's tool belong to fsb micro: fsb micro {}", shell::line(words)))
 }
 
 /// Returns help on an option of a command that was written without `--` before it.
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(advised("fsb kernel install").as_deref(), Some("the commands of fsb kernel are list, fetch"));
         assert_eq!(
             advised("fsb --output /srv --random 1").as_deref(),
-            Some("the options of the 2023 tool belong to fsb micro: fsb micro --output /srv --random 1")
+            Some("the options of Pokorný's tool belong to fsb micro: fsb micro --output /srv --random 1")
         );
         assert_eq!(advised("fsb ext4 xfs").as_deref(), Some("a command comes first: fsb run ext4 xfs"));
         assert_eq!(advised("fsb doctor --quik").as_deref(), Some("did you mean '--quick'?"));

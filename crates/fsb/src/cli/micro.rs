@@ -44,11 +44,12 @@ const PRECISION: &str = "precision";
 const BUDGET: &str = "budget";
 const REPORT: &str = "report";
 
-const ABOUT: &str = "Micro-benchmark one directory, with the options of the 2023 tool";
+const ABOUT: &str = "Micro-benchmark one directory, with the options of Pokorný 2023";
 
 const DETAILS: &str = "\
-Measures the mean time of an iteration, cycle by cycle. Option names are the 2023 tool's (--fileCount) or lower-case \
-(--file-count). fsb reads settings.ini in the working directory first.";
+Measures the mean time of an iteration, cycle by cycle. Option names are those of the tool of \
+M. Pokorný's thesis (2023), such as --fileCount, or lower-case, such as --file-count. fsb reads settings.ini in the \
+working directory first.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -168,7 +169,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         result_owner::check_option("--report", path, "results.html")?;
     }
     if options.multi_threaded && options.iterations <= 10 && !chooses_iterations {
-        let text = "10 iterations or fewer run in one thread, as in the 2023 tool: raise --iterations";
+        let text = "10 iterations or fewer run in one thread, as in Pokorný's tool: raise --iterations";
         log.warn(&notice::ONE_THREAD, text)?;
     }
     if options.output.is_none() {
@@ -220,7 +221,7 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
 const CYCLE: Duration = Duration::from_millis(200);
 /// The cycles of the pilot trial, from which fsb chooses iterations and warm-up.
 const PILOT_CYCLES: u64 = 20;
-/// The most iterations that fsb chooses.
+/// The maximum number of iterations that fsb chooses.
 const MOST_ITERATIONS: u64 = 100_000;
 /// The fewest iterations that threads share.
 const SHARED: u64 = 11;
@@ -315,7 +316,8 @@ fn log_phases(trial: &Trial, ended: Timestamp, level: Level, log: &mut Log) -> a
         log.write_at(at(*begin), level, &format!("{name} begins: {}", counted(spans.len(), "cycle")))?;
         if name != "warm-up" {
             for (number, (span, sample)) in (1..).zip(measured.iter().zip(samples)) {
-                let text = format!("cycle {number}: {:.3} µs an iteration, {:.3} ms", sample * 1e6, milliseconds(span));
+                let text =
+                    format!("cycle {number}: {:.3} µs per iteration, {:.3} ms", sample * 1e6, milliseconds(span));
                 log.write_at(at(span[1]), Level::Debug, &text)?;
             }
         }

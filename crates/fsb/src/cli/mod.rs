@@ -69,14 +69,14 @@ const SHORT_NOTE: &str = "Example: sudo fsb run ext4 xfs btrfs   More: fsb COMMA
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo fsb run ext4 xfs btrfs        which is faster, by how much, how surely
+  sudo fsb run ext4 xfs btrfs        which is faster, by how much, how certain
   fsb run /srv/data                  a directory as it is, without root
   fsb compare old.json new.json      results of fio, IOzone and others
 
 Exit codes:
   0  done
   1  a set is slower than the baseline (--fail-if)
-  2  the request is wrong
+  2  the request is invalid
   3  the machine lacks a tool, a privilege or space
   4  some trials failed";
 

@@ -33,7 +33,7 @@ pub(super) use self::work::{is_program, note_on_repeats};
 
 const EXAMPLES: &str = "\
 Examples:
-  sudo fsb run ext4 xfs btrfs                        which is faster, how surely
+  sudo fsb run ext4 xfs btrfs                        which is the fastest
   sudo fsb run ext4 xfs -- 'cp -r /srv/d c; rm -r c' with a command of your own
   fsb run /srv/data /mnt/nas                         as they are, without root";
 
@@ -256,13 +256,13 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     coordinator::start(resolved, &out, &output, verbosity, turn)
 }
 
-/// The shipped plan of that name; `None` for the name of a suite.
+/// Returns the shipped plan of that name; `None` for the name of a suite.
 fn plan_for_suite(name: &str) -> Option<&'static str> {
     let is_suite = suite::REGISTRY.iter().any(|suite| suite.name == name);
     shipped_plan::find(&format!("{name}.toml")).filter(|_| !is_suite).map(|plan| plan.name)
 }
 
-/// The command line laid over the plan file, if one is named.
+/// Returns the command line laid over the plan file, if one is named.
 fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let (mut files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
     let mut suite = arguments.suite;
@@ -447,7 +447,7 @@ fn absolute(text: &str) -> String {
     text.split(':').map(path).collect::<Vec<_>>().join(":")
 }
 
-/// `NAME=VALUE`, or `NAME` for the value that is usually meant.
+/// Parses `NAME=VALUE`, or `NAME` for the default value of the control.
 fn control(text: &str) -> anyhow::Result<(String, String)> {
     let (name, value) = match text.split_once('=') {
         Some(both) => both,
