@@ -7,7 +7,7 @@ use fsb_model::{Better, Unit};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Conditions of a measurement by name, in words.
+/// Conditions of a measurement by name, as text.
 pub type Conditions = BTreeMap<String, String>;
 /// Labels that the user gave a run, by name.
 pub type Labels = BTreeMap<String, String>;
@@ -26,18 +26,19 @@ pub struct SeriesKey {
     pub target: String,
     /// The metric by which targets are compared: `throughput`.
     pub metric: String,
-    /// Its unit, by name.
+    /// The unit, by name.
     pub unit: String,
     /// Whether more is better.
     pub higher_is_better: bool,
     /// The machine: processor, memory, hypervisor; empty for results of other tools.
     pub machine: String,
-    /// The parameters of the work as JSON, or their digest if they are long. Other parameters are another series.
+    /// The parameters of the work as JSON, or their digest if they are long. Work with different parameters belongs to
+    /// different series.
     pub parameters: String,
 }
 
 impl SeriesKey {
-    /// Returns the identity of the series, which depends on nothing but its definition.
+    /// Returns the identity of the series, which depends only on its definition.
     pub fn id(&self) -> String {
         digest(self)
     }
@@ -53,24 +54,24 @@ impl SeriesKey {
         if self.higher_is_better { Better::Higher } else { Better::Lower }
     }
 
-    /// Returns a value with its unit, as people read it.
+    /// Returns a value with its unit as text.
     pub fn show(&self, value: f64) -> String {
         unit_named(&self.unit).show(value)
     }
 }
 
-/// Returns the unit of a name in a [`SeriesKey`]; plain numbers for an unknown one.
+/// Returns the unit with a name from a [`SeriesKey`]. Values with an unknown unit are plain numbers.
 pub fn unit_named(name: &str) -> Unit {
     let units = [Unit::BytesPerSecond, Unit::OperationsPerSecond, Unit::Seconds, Unit::Bytes, Unit::Count];
     units.into_iter().find(|unit| unit.name() == name).unwrap_or(Unit::Count)
 }
 
-/// A run with its values, as the store takes it.
+/// A run with its values, for the store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The run.
     pub run: IndexedRun,
-    /// One value for each series, each series once.
+    /// The values, at most one for each series.
     pub points: Vec<EntryPoint>,
     /// Targets that are not judged, with the reason, and cases whose trials all failed or were invalid.
     pub left_out: Vec<String>,
@@ -83,9 +84,9 @@ pub struct EntryPoint {
     pub key: SeriesKey,
     /// The conditions that may change from run to run.
     pub conditions: Conditions,
-    /// The mean logarithm over the blocks.
+    /// The mean over the blocks of the logarithm of the value.
     pub log_mean: f64,
-    /// Its squared standard error over the blocks; `None` for a single block.
+    /// The squared standard error over the blocks; `None` for a single block.
     pub squared_error: Option<f64>,
     /// The number of blocks.
     pub blocks: u32,
@@ -100,11 +101,11 @@ pub(crate) fn digest(value: &impl Serialize) -> String {
 /// A run of the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedRun {
-    /// The identity, from the contents of the run.
+    /// The identity, a hash of the contents of the run.
     pub id: String,
     /// The run directory, or the file of another tool.
     pub source: PathBuf,
-    /// The name that the results of another tool were given; empty for a run of fsb.
+    /// The name that the user gave to the results of another tool; empty for a run of fsb.
     pub name: String,
     /// The tool that made it.
     pub tool: String,
@@ -117,7 +118,7 @@ pub struct IndexedRun {
 /// A series of the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedSeries {
-    /// The identity, from the definition.
+    /// The identity, a hash of the definition.
     pub id: String,
     /// The definition.
     pub key: SeriesKey,
@@ -130,11 +131,11 @@ pub struct StoredPoint {
     pub run: String,
     /// The time at which the run began: RFC 3339 in UTC.
     pub at: String,
-    /// The environment in which it was measured.
+    /// The identity of the environment of the run.
     pub environment: String,
-    /// The mean logarithm over the blocks of the run.
+    /// The mean over the blocks of the logarithm of the value.
     pub log_mean: f64,
-    /// Its squared standard error over the blocks; `None` for a single block.
+    /// The squared standard error over the blocks; `None` for a single block.
     pub squared_error: Option<f64>,
     /// The number of blocks.
     pub blocks: u32,

@@ -1,6 +1,6 @@
-//! The two databases that can hold an index, behind the few operations that the store needs.
+//! The two databases that can hold an index, SQLite and PostgreSQL, behind the operations that the store needs.
 //!
-//! Both take the same statements, with values `$1`, `$2`, …, so that the store has each statement once.
+//! Both databases execute the same statements, with values `$1`, `$2`, …, so that the store has each statement once.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::OpenFlags;
 use rusqlite::types::ValueRef;
 
-/// The time that a writer waits for others.
+/// The time that a writer waits for other writers.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// An error of a database.
@@ -21,7 +21,7 @@ pub enum DatabaseError {
     #[cfg(feature = "postgresql")]
     #[error("{}", with_causes(.0))]
     Postgresql(#[from] postgres::Error),
-    /// A column has another type than fsb gave it.
+    /// A column has another type than the schema of fsb.
     #[error("column {0} holds something that fsb does not write")]
     Column(usize),
     /// A text is not the JSON that fsb wrote.
@@ -30,7 +30,7 @@ pub enum DatabaseError {
 }
 
 impl DatabaseError {
-    /// Returns whether the file is something else than a database.
+    /// Returns whether the file is not a database of SQLite.
     pub(crate) fn is_foreign_file(&self) -> bool {
         matches!(self, DatabaseError::Sqlite(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase))
@@ -58,12 +58,12 @@ impl From<&str> for Value {
     }
 }
 
-/// A row of an answer.
+/// A row of the result of a query.
 #[derive(Debug)]
 pub(crate) struct Row(Vec<Value>);
 
 impl Row {
-    /// Returns the text of a column, and leaves an empty value in its place.
+    /// Removes and returns the text of a column.
     pub(crate) fn text(&mut self, column: usize) -> Result<String> {
         match self.0.get_mut(column).map(|value| std::mem::replace(value, Value::Null)) {
             Some(Value::Text(text)) => Ok(text),
@@ -99,13 +99,13 @@ pub(crate) trait Database: std::fmt::Debug + Send {
     fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>>;
     /// Begins a transaction that waits for other writers, and excludes them until it ends.
     fn begin_writing(&mut self) -> Result<()>;
-    /// Begins a transaction whose statements see one state, and cannot write.
+    /// Begins a read-only transaction whose statements see one state.
     fn begin_reading(&mut self) -> Result<()>;
     /// Returns the names of all tables.
     fn tables(&mut self) -> Result<Vec<String>>;
     /// Returns a text that differs after another process has written; it may also differ for other reasons.
     fn version_of_data(&mut self) -> Result<String>;
-    /// Executes the statements of a migration, in which `WITHOUT ROWID` is SQLite's own.
+    /// Executes the statements of a migration. PostgreSQL gets them without `WITHOUT ROWID`, which only SQLite has.
     fn migrate(&mut self, statements: &str) -> Result<()>;
 }
 
@@ -119,7 +119,7 @@ impl Sqlite {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(PATIENCE)?;
-        // A store may come from anywhere: its views and triggers, of which fsb makes none, must not call functions.
+        // A store may be from another user. fsb makes no views and triggers, so none in the store may call functions.
         connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON;")?;
         Ok(Sqlite(connection))
     }
@@ -162,7 +162,7 @@ impl Database for Sqlite {
     }
 
     fn tables(&mut self) -> Result<Vec<String>> {
-        // A query, because rusqlite's table_exists answers from the schema that the connection has read before.
+        // rusqlite's table_exists would use the schema that the connection read before.
         let rows = self.query("SELECT name FROM sqlite_schema", &[])?;
         rows.into_iter().map(|mut row| row.text(0)).collect()
     }
@@ -213,10 +213,11 @@ mod server {
 
     use super::{Database, DatabaseError, Duration, PATIENCE, Result, Row, Value};
 
-    /// The time after which a server that does not answer is given up, unless the URL names another.
+    /// The time limit for connecting to a server, unless the URL sets `connect_timeout`.
     const CONNECT: Duration = Duration::from_secs(10);
 
-    /// The lock that writers of an index hold. PostgreSQL has these locks for each database; the number is `fsb`.
+    /// The advisory lock that writers of an index hold. PostgreSQL keeps these locks per database. The number is `fsb`
+    /// in ASCII.
     const WRITERS: &str = "SELECT pg_advisory_xact_lock(6714210)";
 
     /// A database of PostgreSQL.
@@ -305,7 +306,7 @@ mod server {
         }
 
         fn version_of_data(&mut self) -> Result<String> {
-            // Names the transactions that have ended, of all databases of the server.
+            // The snapshot names the transactions of all databases of the server that have ended.
             let mut rows = self.query("SELECT CAST(txid_current_snapshot() AS TEXT)", &[])?;
             rows.first_mut().ok_or(DatabaseError::Column(0))?.text(0)
         }

@@ -1,4 +1,4 @@
-//! An index that is read at one moment, and its series analysed.
+//! A snapshot of the index, with the analysis of its series.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use crate::data::{Conditions, IndexedRun, IndexedSeries, SeriesKey};
 use crate::series::{self, Difference, Document, SCHEMA, SeriesHistory};
 use crate::store::{HistoryError, Store};
 
-/// An index, with everything but the values in memory.
+/// A snapshot of the index. Only the values stay in the store.
 #[derive(Debug)]
 pub struct Index {
     store: Store,
-    /// The runs by their identity.
+    /// The runs by identity.
     pub runs: BTreeMap<String, IndexedRun>,
-    /// The conditions of all environments by their identity.
+    /// The conditions of all environments by identity.
     pub environments: BTreeMap<String, Conditions>,
 }
 
@@ -35,10 +35,10 @@ pub struct RunsCompared {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DifferingCondition {
-    /// Both sides.
+    /// The condition with its text in both runs.
     #[serde(flatten)]
     pub difference: Difference,
-    /// The targets that have it; empty if all targets have it.
+    /// The targets whose condition differs; empty if it differs for all targets.
     pub targets: Vec<String>,
 }
 
@@ -48,26 +48,26 @@ pub struct DifferingCondition {
 pub struct ValuesCompared {
     /// The identity of the series.
     pub id: String,
-    /// Its definition.
+    /// The definition.
     #[serde(flatten)]
     pub key: SeriesKey,
     /// The value of the first run.
     pub before: f64,
     /// The value of the second run.
     pub after: f64,
-    /// The second value over the first one.
+    /// The value of the second run divided by the value of the first run.
     pub ratio: f64,
     /// The 95 % interval of the ratio, from the variation between the other runs of the series; absent if there are too
     /// few of them.
     pub interval: Option<Interval>,
-    /// The judgement on the ratio; absent without an interval, or if the environments differ.
+    /// The verdict on the ratio; absent without an interval, or if the environments differ.
     pub verdict: Option<Verdict>,
     /// Whether both runs were made in one environment.
     pub same_environment: bool,
 }
 
 impl Index {
-    /// Reads an index. What other processes write from now on is not seen.
+    /// Reads the index of a store. The index does not contain later writes of other processes.
     pub fn read(store: Store) -> Result<Index, HistoryError> {
         store.freeze()?;
         let runs = store.runs()?.into_iter().map(|run| (run.id.clone(), run)).collect();
@@ -151,7 +151,7 @@ impl Index {
         Ok(RunsCompared { labels: series::differences(&labels(before), &labels(after)), conditions, series: compared })
     }
 
-    /// Returns the error of a value that the store should not hold.
+    /// Converts the error of an analysis, which only a damaged store causes.
     fn damaged(&self, error: AnalysisError) -> HistoryError {
         HistoryError::Damaged { store: self.store.location().clone(), message: error.to_string() }
     }

@@ -2,11 +2,11 @@
 //!
 //! * [`series`] turns a run, or the results of another tool, into an [`Entry`], and a series into a [`SeriesHistory`]
 //!   with its changes.
-//! * [`Store`] holds entries in SQLite or PostgreSQL, and an [`Index`] is its state at one moment.
-//! * [`text`] puts changes into words.
+//! * [`Store`] holds entries in SQLite or PostgreSQL, and an [`Index`] is a snapshot of it.
+//! * [`text`] describes changes as text.
 //!
-//! Run directories stay the source of all results: the index can be made again from them. This crate opens nothing but
-//! the store, and prints nothing.
+//! Run directories stay the source of all results: the index can be rebuilt from them. This crate opens only the store,
+//! and prints nothing.
 #![forbid(unsafe_code)]
 
 mod data;

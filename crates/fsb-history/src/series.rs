@@ -17,7 +17,7 @@ use crate::data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labe
 /// The schema of the document.
 pub const SCHEMA: &str = "fsbench/history/1";
 
-/// Longer parameters, such as the shape of a recorded tree, are replaced by their digest.
+/// The maximum length of parameters in bytes. A digest replaces longer ones, such as the shape of a recorded tree.
 const LONGEST_PARAMETERS: usize = 4096;
 
 fn parameters(value: &impl Serialize) -> String {
@@ -79,7 +79,7 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
 
 const OWN_TOOL: &str = "fsb";
 
-/// Returns the trials of a target that count. Of a retried trial the last attempt counts, whatever its outcome.
+/// Returns the trials of a target. Of a retried trial, returns the last attempt, whatever its outcome.
 fn last_attempts<'t>(trials: &'t [Trial], target: &str) -> impl Iterator<Item = &'t Trial> {
     let mut last: BTreeMap<(&str, u32), &Trial> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.counts() && trial.target == target) {
@@ -92,7 +92,7 @@ fn last_attempts<'t>(trials: &'t [Trial], target: &str) -> impl Iterator<Item = 
 }
 
 fn key_of_trial(record: &RunRecord, target: &Target, trial: &Trial, metric: &fsb_model::Metric) -> SeriesKey {
-    // In rounds the units are what is measured.
+    // In rounds, a trial measures units of the work.
     let mut work = trial.params.clone();
     work.extend(record.units.get(&trial.workload).cloned().unwrap_or_default());
     SeriesKey {
@@ -120,7 +120,7 @@ fn mean_of(logs: &[f64]) -> Option<(f64, Option<f64>)> {
     }
 }
 
-/// Describes the machine by what does not change while it is the same machine.
+/// Describes the machine by properties that do not change during its life.
 fn machine(host: &HostManifest) -> String {
     let cpu = host.cpu.clone().unwrap_or_else(|| host.architecture.clone());
     let hypervisor = match host.hypervisor.as_deref() {
@@ -138,7 +138,7 @@ fn nominal(memory: u64) -> u64 {
     memory.div_ceil(step).saturating_mul(step)
 }
 
-/// Returns the conditions of a case on a target that may change from run to run, apart from the case itself.
+/// Returns the conditions of a case on a target that may change from run to run. The case itself is not one of them.
 fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions {
     let mut conditions = Conditions::new();
     let mut add = |name: &str, text: String| {
@@ -229,7 +229,7 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
         };
         let version = run.version.iter().map(|version| (run.tool.clone(), version.clone()));
         let conditions = version.collect();
-        // Sizes are not repetitions: a run of another tool has no error of its own.
+        // Values at several sizes are not repetitions, so a run of another tool has no standard error.
         points.entry(key.clone()).or_insert(EntryPoint { key, conditions, log_mean, squared_error: None, blocks: 1 });
     }
     let content: Vec<_> = points.values().map(|point| (&point.key, point.log_mean.to_bits())).collect();
@@ -250,11 +250,11 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
-    /// Always [`SCHEMA`] in what this version writes.
+    /// The name and version of the schema: [`SCHEMA`].
     pub schema: String,
     /// The smallest ratio that matters, less one.
     pub theta: f64,
-    /// Conditions that are not part of the environment: their changes are looked at as changes.
+    /// Conditions that do not separate environments. A change with one of them is reported as a change of the series.
     pub across: Vec<String>,
     /// The series, by name.
     pub series: Vec<SeriesHistory>,
@@ -271,10 +271,10 @@ pub struct SeriesHistory {
     pub key: SeriesKey,
     /// The values, in the order of time.
     pub points: Vec<HistoryPoint>,
-    /// The environments in which it was measured, in the order of their first run. Runs of different environments are
-    /// never compared for changes.
+    /// The environments of the runs, in the order of their first run. The search for changes never compares runs of
+    /// different environments.
     pub environments: Vec<EnvironmentHistory>,
-    /// The variation between runs around the levels; absent if there are too few runs.
+    /// The variation of runs around their levels; absent if there are too few runs.
     pub variation: Option<RunVariation>,
     /// The standard deviation that the blocks within a run explain, on average; absent if no run has two blocks.
     pub within_sd: Option<f64>,
@@ -294,7 +294,7 @@ pub struct HistoryPoint {
     pub labels: Labels,
     /// The index of its environment.
     pub environment: usize,
-    /// The geometric mean over its blocks.
+    /// The geometric mean over the blocks of the run.
     pub value: f64,
     /// The number of blocks.
     pub blocks: u32,
@@ -304,7 +304,7 @@ pub struct HistoryPoint {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnvironmentHistory {
-    /// The conditions, without those that are looked across.
+    /// The conditions, without the ones in [`Document::across`].
     pub conditions: Conditions,
     /// The differences from the environment of the run before its first run; absent for the first environment.
     pub since: Option<EnvironmentChange>,
@@ -320,7 +320,7 @@ pub struct EnvironmentHistory {
 pub struct EnvironmentChange {
     /// The conditions that differ.
     pub differences: Vec<Difference>,
-    /// The first level of this environment over the level before; absent if there are too few runs.
+    /// The first level of this environment divided by the level before it; absent if there are too few runs.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio.
     pub interval: Option<Interval>,
@@ -330,15 +330,15 @@ pub struct EnvironmentChange {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its text before; absent if it was not recorded.
+    /// The text in the earlier run; absent if it was not recorded.
     pub before: Option<String>,
-    /// Its text after; absent if it was not recorded.
+    /// The text in the later run; absent if it was not recorded.
     pub after: Option<String>,
 }
 
-/// Runs of one environment between two changes. Indices are those of the points of the series.
+/// Runs of one environment between two changes. Indices refer to the points of the series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelSpan {
@@ -348,45 +348,45 @@ pub struct LevelSpan {
     pub last: usize,
     /// The number of runs of this environment.
     pub runs: usize,
-    /// The geometric mean of their values.
+    /// The geometric mean of the values.
     pub mean: f64,
     /// The 95 % interval of the mean, from the variation between runs; absent if there are too few runs.
     #[serde(default)]
     pub interval: Option<Interval>,
 }
 
-/// A change. Indices are those of the points of the series.
+/// A change. Indices refer to the points of the series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
-    /// The last run before it.
+    /// The last run before the change.
     pub last_before: usize,
-    /// The first run after it.
+    /// The first run after the change.
     pub first_after: usize,
-    /// The first run after it at the earliest, with 95 % confidence.
+    /// The earliest run that may be the first one after the change, with 95 % confidence.
     pub earliest: usize,
-    /// The first run after it at the latest, with 95 % confidence.
+    /// The latest run that may be the first one after the change, with 95 % confidence.
     pub latest: usize,
-    /// The number of runs after it that were needed to find it.
+    /// The number of runs after the change that the search needed to find it.
     pub found_after: usize,
-    /// The level after it over the level before it.
+    /// The level after the change divided by the level before it.
     pub ratio: f64,
     /// The 95 % interval of the ratio.
     pub interval: Interval,
-    /// The probability that a series of a hundred runs without a change shows one as clear as this.
+    /// The probability that a series of a hundred runs without a change shows a change as clear as this one.
     pub p_value: f64,
-    /// The judgement on the ratio.
+    /// The verdict on the ratio.
     pub verdict: Verdict,
-    /// Labels, and conditions that are looked across, that differ between the two runs.
+    /// The labels, and the conditions in [`Document::across`], that differ between the two runs.
     pub differences: Vec<Difference>,
 }
 
-/// Analyses a series. `environments` has the conditions by the identity that points name, and `runs` the runs by theirs.
-/// Conditions in `across` do not separate environments.
+/// Analyses a series. `environments` has the conditions by identity, and `runs` the runs by identity. Conditions in
+/// `across` do not separate environments.
 ///
 /// # Errors
 ///
-/// A value that is not finite.
+/// Returns an error if a value is not finite.
 pub fn analyse(
     series: IndexedSeries,
     points: &[StoredPoint],
@@ -397,7 +397,7 @@ pub fn analyse(
 ) -> Result<SeriesHistory, AnalysisError> {
     let none = Conditions::new();
     let conditions_of = |index: usize| environments.get(&points[index].environment).unwrap_or(&none);
-    // The conditions of each environment without those in `across`, its points, and the environment of each point.
+    // The conditions of each environment without the ones in `across`, its points, and the environment of each point.
     let mut kept: Vec<Conditions> = Vec::new();
     let mut members: Vec<Vec<usize>> = Vec::new();
     let mut place_of: Vec<usize> = Vec::with_capacity(points.len());

@@ -1,4 +1,4 @@
-//! Series, changes and environments in words.
+//! Series, changes and environments as text.
 
 use fsb_report::show::{self, counted, percent};
 use fsb_stats::{Interval, RunVariation};
@@ -6,20 +6,20 @@ use fsb_stats::{Interval, RunVariation};
 use crate::index::ValuesCompared;
 use crate::series::{Change, Difference, EnvironmentChange, SeriesHistory};
 
-/// The digits of an identity that tables have.
+/// The number of digits of an identity in tables.
 const DIGITS: usize = 8;
 
-/// Returns the beginning of an identity, as tables show it.
+/// Returns the first digits of an identity, for tables.
 pub fn short(id: &str) -> &str {
     id.get(..DIGITS).unwrap_or(id)
 }
 
-/// Returns a time to the minute: `2026-01-31 18:05`.
+/// Returns a time without seconds: `2026-01-31 18:05`.
 pub fn minute(at: &str) -> String {
     at.get(..16).unwrap_or(at).replace('T', " ")
 }
 
-/// Describes a change: its verdict, size, place and the labels that differ.
+/// Describes a change: its verdict, ratio and position, and the labels that differ.
 pub fn change_text(series: &SeriesHistory, change: &Change) -> String {
     let ratio = ratio_text(change.ratio, Some(change.interval));
     let point = |index: usize| minute(&series.points[index].at);
@@ -34,7 +34,7 @@ pub fn change_text(series: &SeriesHistory, change: &Change) -> String {
     format!("{} {ratio}; {place}{differences}; found after {found}; {chance}", change.verdict.words())
 }
 
-/// Returns how often such a change appears without a cause.
+/// Returns the probability of such a change in a series without changes, as text.
 fn chance_text(p_value: f64) -> String {
     match p_value {
         p if p < 1e-6 => "by chance in less than one series of a million".to_owned(),
@@ -64,14 +64,14 @@ pub fn ratio_text(ratio: f64, interval: Option<Interval>) -> String {
     show::Change::between(ratio, interval).text()
 }
 
-/// Returns `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
+/// Returns text such as `kernel: 6.12.1 → 6.12.3; commit: abc → def`.
 pub fn differences_text(differences: &[Difference]) -> String {
     let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "not recorded".to_owned());
     let words = differences.iter().map(|one| format!("{}: {} → {}", one.name, side(&one.before), side(&one.after)));
     words.collect::<Vec<_>>().join("; ")
 }
 
-/// Describes how much the runs of a series vary.
+/// Describes the variation between the runs of a series.
 pub fn variation_text(variation: Option<RunVariation>, within: Option<f64>, runs: usize) -> String {
     let Some(variation) = variation else {
         return format!("{}: too few to know how much runs vary", counted(runs, "run"));
@@ -85,7 +85,7 @@ fn rounded(share: f64) -> String {
     percent((share * 1e3).round() / 1e3)
 }
 
-/// Returns how many series have changes, as the last line of a list of changes.
+/// Returns the number of series with changes, as the last line of a list of changes.
 pub fn summary_text(changed: usize, series: usize, longest: usize, theta: f64) -> String {
     match changed {
         0 => format!("No change of more than {} in {series} series of up to {longest} runs.", percent(theta)),

@@ -66,7 +66,7 @@ pub enum GeometryDifference {
     },
     /// In a profile, which one of them may lack.
     Profile {
-        /// Its name.
+        /// The name.
         name: String,
         /// The value that was found.
         found: Option<String>,
@@ -76,8 +76,8 @@ pub enum GeometryDifference {
 }
 
 impl GeometryDifference {
-    /// Whether file systems that differ so are different file systems: a journal's size and the number of groups follow
-    /// the size of the device, everything else is a choice.
+    /// Returns whether file systems that differ so are different file systems: a journal's size and the number of
+    /// groups follow the size of the device, everything else is a choice.
     pub fn is_a_choice(&self) -> bool {
         match self {
             GeometryDifference::Quantity { dimension, .. } => {

@@ -183,13 +183,13 @@ pub struct VmRecord {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct VmKernel {
-    /// Its image on the host.
+    /// The image on the host.
     pub image: String,
     /// The name of its initramfs, which is a hash of the content.
     pub initramfs: String,
     /// The first 128 bits of the image's SHA-256, in hexadecimal digits. Empty in older records.
     pub image_hash: String,
-    /// The same hashes of the modules in the initramfs, by name.
+    /// The first 128 bits of the SHA-256 of each module in the initramfs, by name.
     pub module_hashes: BTreeMap<String, String>,
 }
 

@@ -72,11 +72,11 @@ pub enum Role {
 pub struct MetricKind {
     /// The name in records and tables.
     pub name: &'static str,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// The direction in which the metric improves.
     pub better: Better,
-    /// Its role.
+    /// The role.
     pub role: Role,
     /// One line for `fsb list metrics`.
     pub about: &'static str,
@@ -133,11 +133,11 @@ metrics! {
     LATENCY_P99 = "latency_p99", Seconds, Lower, Latency, "Time within which 99 of 100 operations finished.";
     LATENCY_P999 = "latency_p999", Seconds, Lower, Latency, "Time within which 999 of 1000 operations finished.";
     LATENCY_MAX = "latency_max", Seconds, Lower, Latency, "Time of the longest operation: the longest stall that a program saw.";
-    CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, an operation.";
-    DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes the device read and wrote, an operation.";
-    DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes of deferred work: what the device wrote from the end of the sample until the target was idle, an operation.";
-    DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes of deferred work: those from the end of the sample until the target was idle, an operation.";
-    DEFERRED_TIME_PER_OPERATION = "deferred_time_per_operation", Seconds, Lower, Cost, "Seconds of deferred work: from the end of the sample until the target was idle, an operation, beyond those that the same calls take on an idle target.";
+    CPU_PER_OPERATION = "cpu_per_operation", Seconds, Lower, Cost, "CPU seconds of the worker, user and system, per operation.";
+    DEVICE_BYTES_PER_OPERATION = "device_bytes_per_operation", Bytes, Lower, Cost, "Bytes that the device read and wrote, per operation.";
+    DEFERRED_BYTES_PER_OPERATION = "deferred_bytes_per_operation", Bytes, Lower, Cost, "Bytes of deferred work: what the device wrote from the end of the sample until the target was idle, per operation.";
+    DEFERRED_FLUSHES_PER_OPERATION = "deferred_flushes_per_operation", Count, Lower, Cost, "Cache flushes of deferred work: those from the end of the sample until the target was idle, per operation.";
+    DEFERRED_TIME_PER_OPERATION = "deferred_time_per_operation", Seconds, Lower, Cost, "Seconds of deferred work: from the end of the sample until the target was idle, per operation, beyond those that the same calls take on an idle target.";
     THROUGHPUT_WITH_DEFERRED = "throughput_with_deferred", BytesPerSecond, Higher, Rate, "Bytes moved, per second until the target was idle.";
     OPERATION_RATE_WITH_DEFERRED = "operation_rate_with_deferred", OperationsPerSecond, Higher, Rate, "Operations finished, per second until the target was idle.";
     TREE_TIME_WITH_DEFERRED = "tree_time_with_deferred", Seconds, Lower, Rate, "Time of one pass over a tree of files until the target was idle.";
@@ -148,9 +148,9 @@ metrics! {
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
         of the empty file system less the free space with them.";
-    RPCS_PER_OPERATION = "rpcs_per_operation", Count, Lower, Cost, "Remote procedure calls of the NFS client, an operation: each is one round trip to the server.";
-    WIRE_BYTES_PER_OPERATION = "wire_bytes_per_operation", Bytes, Lower, Cost, "Bytes of the NFS client's calls and of their replies, without the headers of TCP and IP, an operation.";
-    DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes the device served, an operation.";
+    RPCS_PER_OPERATION = "rpcs_per_operation", Count, Lower, Cost, "Remote procedure calls of the NFS client, per operation: each is one round trip to the server.";
+    WIRE_BYTES_PER_OPERATION = "wire_bytes_per_operation", Bytes, Lower, Cost, "Bytes of the NFS client's calls and of their replies, without the headers of TCP and IP, per operation.";
+    DEVICE_FLUSHES_PER_OPERATION = "device_flushes_per_operation", Count, Lower, Cost, "Cache flushes that the device served, per operation.";
 }
 
 /// The suffix of the name of a rate that includes deferred work, up to the time when the target is idle. Before it is
@@ -161,7 +161,7 @@ pub const WITH_DEFERRED: &str = "_with_deferred";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
-    /// Its name, usually one of [`REGISTRY`].
+    /// The name, usually one of [`REGISTRY`].
     pub name: String,
     /// The value in base units.
     pub value: f64,

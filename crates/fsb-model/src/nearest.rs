@@ -36,7 +36,7 @@ pub fn unknown<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a s
     }
 }
 
-/// The most characters of user input that a message repeats.
+/// The maximum number of characters of user input that a message repeats.
 const LONGEST: usize = 40;
 
 /// Returns user input as a message repeats it: long input is cut to its beginning.

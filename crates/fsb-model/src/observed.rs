@@ -127,9 +127,9 @@ pub struct BackgroundWork {
     pub operations: u64,
     /// Bytes moved; 0 for a command.
     pub bytes: u64,
-    /// Seconds in which it ran, all samples together.
+    /// Seconds in which the background ran, the sum over all samples.
     pub seconds: f64,
-    /// CPU seconds of its processes.
+    /// CPU seconds of the background's processes.
     pub cpu_seconds: f64,
 }
 

@@ -51,9 +51,9 @@ pub struct VmSize {
 
 /// The fewest blocks that are judged. Fewer are only described.
 pub const FEWEST_BLOCKS_JUDGED: u32 = 5;
-/// The most blocks that `--budget` alone makes.
+/// The maximum number of blocks that `--budget` alone makes.
 pub const MOST_BLOCKS: u32 = 30;
-/// The most blocks that can be requested.
+/// The maximum number of blocks that can be requested.
 pub const BLOCK_LIMIT: u32 = 10_000;
 /// Seconds of the longest budget.
 pub const LONGEST_BUDGET: f64 = 30.0 * 86_400.0;
@@ -226,7 +226,7 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Race {
-    /// The most targets of a race round, the baseline included. All of them are ready at the same time.
+    /// The maximum number of targets of a race round, the baseline included. All of them are ready at the same time.
     pub places: u32,
     /// The probability with which the answer may be worse than the best by more than the plan's θ.
     pub error: f64,

@@ -32,7 +32,7 @@ pub const MOST_BIAS: i32 = 10;
 pub struct Shape {
     /// The least bytes of a new file; never 0.
     pub size_low: u32,
-    /// The most bytes of a file; at least `size_low`.
+    /// The maximum size of a file in bytes; at least `size_low`.
     pub size_high: u32,
     /// Files that are created before the transactions; the pool has room for twice as many.
     pub number: u32,
@@ -152,7 +152,7 @@ pub struct Pool<D> {
 }
 
 impl<D: Draw> Pool<D> {
-    /// An empty pool. All memory that it will ever need is reserved and touched.
+    /// Returns an empty pool. Reserves and touches all memory that the pool needs.
     pub fn new(shape: Shape, draw: D) -> Pool<D> {
         let places = vec![TableEntry { size: 0, ..FREE }; 2 * shape.number as usize];
         let weight = shape.weights.iter().sum();

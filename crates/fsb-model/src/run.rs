@@ -95,7 +95,7 @@ pub struct RunRecord {
     /// The virtual machine in which it was made; absent if it was made on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,
-    /// Processors were emulated, which inflates CPU cost against I/O: a functional run, whose numbers judge nothing.
+    /// Processors were emulated, which inflates CPU cost against I/O: a functional run without verdicts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,
     /// The reason why no more blocks were made; absent until the run is complete.

@@ -32,7 +32,7 @@ pub struct Run {
     /// The system that was measured, if the tool's file names it: one file can hold the results of several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Its version as printed, without decoration: `3.471`.
+    /// The version as printed, without decoration: `3.471`.
     pub version: Option<String>,
     /// The command line that made it, if the tool records it.
     pub command: Option<String>,
@@ -113,7 +113,7 @@ pub struct Gap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
-    /// It took less than one tick of the tool's clock (IOzone's 0 microseconds).
+    /// The measurement took less than one tick of the tool's clock (IOzone's 0 microseconds).
     BelowClock,
     /// The tool itself calls it too fast to measure (`+++++` of bonnie++).
     TooFast,

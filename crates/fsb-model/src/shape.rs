@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// The most files and directories. Larger shapes are refused, so that a record stays readable.
+/// The maximum number of files and directories. Larger shapes are refused, so that a record stays readable.
 pub const MOST_ENTRIES: usize = 1_000_000;
 
 /// A directory of a tree.

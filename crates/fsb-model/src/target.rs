@@ -37,7 +37,7 @@ pub struct Target {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TargetKind {
-    /// A file system that the testbed makes anew.
+    /// A file system that the testbed formats.
     FileSystem(FileSystemSpec),
     /// An existing directory, measured as it is.
     Directory(PathBuf),
@@ -47,7 +47,7 @@ pub enum TargetKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSystemSpec {
-    /// Its name in the registry of file systems.
+    /// The name in the registry of file systems.
     pub fs: String,
     /// Mount options, each as `mount -o` takes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -77,7 +77,7 @@ impl FileSystemSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Medium {
-    /// Its name in the registry of media: `loop`, `ram`, `device`, …
+    /// The name in the registry of media: `loop`, `ram`, `device`, …
     pub name: String,
     /// The text after the name: the path of a device, the members of an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]

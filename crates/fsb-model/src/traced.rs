@@ -107,9 +107,9 @@ pub enum TimeClass {
 /// The activity of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activity {
-    /// It waits for something else than a processor.
+    /// The thread waits for something else than a processor.
     Waits,
-    /// It runs.
+    /// The thread runs.
     Runs,
 }
 
@@ -129,11 +129,11 @@ pub struct ClassRule {
 /// The stacks of a class. Names of functions are separated by spaces, and a `*` in one matches any text.
 #[derive(Debug)]
 pub enum StackPattern {
-    /// Those with one of these functions.
+    /// Stacks with one of these functions.
     Has(&'static str),
-    /// Those of threads that take a lock which one of these functions requested.
+    /// Stacks of threads that take a lock which one of these functions requested.
     LockOf(&'static str),
-    /// Those of threads that take any lock.
+    /// Stacks of threads that take any lock.
     AnyLock,
 }
 

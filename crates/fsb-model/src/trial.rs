@@ -87,13 +87,13 @@ pub enum Phase {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It has values.
+    /// The trial has values.
     Ok,
     /// An error ended it: the disk is full, the mount failed, the worker crashed.
     Failed,
-    /// It ran, but a validity check failed: a cold read that the device never saw.
+    /// The trial ran, but a validity check failed: for example, the device did not read the data of a cold read.
     Invalid,
-    /// It makes no sense on this target: a cold read of tmpfs. Nothing was run.
+    /// The work does not apply to this target, for example a cold read of tmpfs. Nothing was run.
     NotApplicable,
 }
 
@@ -140,7 +140,7 @@ pub struct Trial {
     pub schema: String,
     /// Unique in the run: `b3.xfs.read 1M, cold`, with the attempt where it is not the first.
     pub id: String,
-    /// Whether it counts.
+    /// The phase of the run. Only measured trials are results.
     pub phase: Phase,
     /// The block, from 1; warm-up is block 0.
     pub block: u32,
@@ -290,7 +290,7 @@ pub enum Interference {
         /// The share of the available CPU time: 0.03 for 3 %.
         share: f64,
     },
-    /// Others used the disk of the target.
+    /// Other programs used the disk of the target.
     OtherDiskIo {
         /// Bytes per second that the disk moved for others.
         bytes_per_second: f64,

@@ -17,19 +17,19 @@ pub struct Bytes(pub u64);
 /// The error of a text that is not a quantity.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a size at all.
+    /// The text is not a size.
     #[error("'{0}' is not a size: write a whole number with K, M, G or T, such as 4K or 2G")]
     Size(String),
-    /// A unit that some read as decimal and others as binary.
+    /// The unit can be read as decimal or as binary.
     #[error("'{0}' is ambiguous: write {1} or {1}iB, which are binary")]
     Ambiguous(String, String),
-    /// A size that does not fit 64 bits.
+    /// The size does not fit into 64 bits.
     #[error("'{0}' is too large a size")]
     TooLarge(String),
-    /// Not a duration at all.
+    /// The text is not a duration.
     #[error("'{0}' is not a duration: write a number with ms, s, m or h, such as 90s or 5m")]
     Duration(String),
-    /// Not a percentage.
+    /// The text is not a percentage.
     #[error("'{0}' is not a percentage above 0: write a number such as 3%")]
     Percent(String),
 }
@@ -154,7 +154,7 @@ pub fn parse_percent(text: &str) -> Result<f64, UnitError> {
     if number.is_finite() && number > 0.0 && number <= 100.0 { Ok(number / 100.0) } else { Err(bad()) }
 }
 
-/// A duration for people: `850 ms`, `4.2 s`, `4 min 31 s`, `2 h 05 min`.
+/// Returns a duration as text: `850 ms`, `4.2 s`, `4 min 31 s`, `2 h 05 min`.
 pub fn show_duration(duration: Duration) -> String {
     let seconds = duration.as_secs_f64();
     if seconds < 1.0 {
@@ -184,12 +184,12 @@ pub fn three_digits(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A byte count for people, binary, three digits: `412 MiB`.
+/// Returns a byte count as text with a binary unit and three digits: `412 MiB`.
 pub fn show_bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
-/// A count for people, decimal, three digits: `61.3 k`.
+/// Returns a count as text with a decimal unit and three digits: `61.3 k`.
 pub fn show_count(count: f64) -> String {
     scaled(count, 1000.0, &["", "k", "M", "G", "T"]).trim_end().to_owned()
 }
@@ -199,7 +199,7 @@ pub fn show_rate(rate: f64) -> String {
     scaled(rate, 1000.0, &["op/s", "kop/s", "Mop/s", "Gop/s", "Top/s"])
 }
 
-/// Seconds for people: `3.1 µs`, `12.0 ms`, `1.50 s`.
+/// Returns seconds as text: `3.1 µs`, `12.0 ms`, `1.50 s`.
 pub fn show_seconds(seconds: f64) -> String {
     let (factor, unit) = match seconds.abs() {
         s if s >= 1.0 || s == 0.0 => (1.0, "s"),

@@ -14,7 +14,7 @@ pub type Params = BTreeMap<String, Value>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadSpec {
-    /// Its name in the registry of workloads.
+    /// The name in the registry of workloads.
     pub name: String,
     /// The duration of its samples, if it differs from the plan's. From 1 second on, the workload is measured in
     /// sequential trials.
@@ -28,7 +28,7 @@ pub struct WorkloadSpec {
     /// The work that runs on the same target meanwhile; absent if the workload runs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// Its parameters.
+    /// The parameters.
     #[serde(flatten)]
     pub params: Params,
 }
@@ -62,9 +62,9 @@ pub const BACKGROUND: &str = "background";
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "WrittenBackground")]
 pub struct Background {
-    /// Its name in the registry of workloads.
+    /// The name in the registry of workloads.
     pub name: String,
-    /// Its parameters.
+    /// The parameters.
     #[serde(flatten)]
     pub params: Params,
 }

@@ -23,7 +23,7 @@ pub const SCHEMA: &str = "fsbench/choice/1";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Choice {
-    /// The name and version of the contract.
+    /// The name and version of the schema.
     pub schema: &'static str,
     /// The baseline: the candidate that the others are compared with.
     pub reference: String,
@@ -60,7 +60,7 @@ pub struct Candidate {
     pub name: String,
     /// Whether it may still be the fastest.
     pub state: State,
-    /// Its speed as a ratio to the speed of the baseline.
+    /// The speed as a ratio to the speed of the baseline.
     pub ratio: Option<f64>,
     /// The interval of that ratio. The intervals of all candidates hold together at all interim analyses, with
     /// probability 1 − `error`.
@@ -77,7 +77,7 @@ pub struct Candidate {
     pub risks: Vec<Risk>,
     /// The commands that format and mount it, one per line; empty if it was not made.
     pub commands: Vec<String>,
-    /// Its line of /etc/fstab.
+    /// The line of /etc/fstab.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fstab: Option<String>,
     /// The reason why it was not raced to the end although it has not lost.
@@ -95,7 +95,7 @@ pub enum State {
     NotToldApart,
     /// Significantly slower than another candidate.
     Slower,
-    /// It could not be measured, may not win, or is the same as another candidate.
+    /// The candidate could not be measured, may not win, or is the same as another candidate.
     NotRaced,
 }
 

@@ -23,9 +23,9 @@ const POINT: &str = "/your/mountpoint";
 /// A target in the order of the output, with its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranked {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its result, in a few words. `None` if it has none worth mentioning.
+    /// The result, in a few words. `None` if it has none worth mentioning.
     pub result: Option<String>,
 }
 
@@ -98,7 +98,7 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
             }
         }
         TargetKind::FileSystem(spec) => match Recipe::from_target(target, made) {
-            None => lines.comment("nothing to make: null only pretends"),
+            None => lines.comment("nothing to make: null simulates a file system"),
             Some(recipe) => {
                 if spec.fs == "tmpfs" {
                     tmpfs(&mut lines, spec, made, &recipe);
@@ -113,7 +113,7 @@ fn paragraph(record: &RunRecord, target: &Target, made: &TargetRecord, result: O
     lines.0
 }
 
-/// The words of a command that sets these mount options.
+/// Returns the words of a command that sets these mount options.
 fn with_options(kind: &str, options: &[String]) -> Vec<String> {
     let mut words: Vec<String> = ["mount", "-t", kind].map(str::to_owned).into();
     if !options.is_empty() {
@@ -126,7 +126,7 @@ fn command(words: &[String], more: &[&str]) -> String {
     shell::line(words.iter().map(String::as_str).chain(more.iter().copied()))
 }
 
-/// A line of /etc/fstab: blanks would end a field (fstab(5)).
+/// Returns a line of /etc/fstab. Blanks in options are escaped, because a blank ends a field (fstab(5)).
 fn fstab(source: &str, kind: &str, options: &[String], pass: u8) -> String {
     let options = match options {
         [] => "defaults".to_owned(),
@@ -174,7 +174,7 @@ impl Recipe {
         })
     }
 
-    /// The commands in their order.
+    /// Returns the commands in the order of execution.
     pub(crate) fn commands(&self) -> Vec<String> {
         self.make.iter().chain(&self.tune).chain([&self.mount]).cloned().collect()
     }
@@ -213,7 +213,7 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
     lines.line(&recipe.mount);
 }
 
-/// The arguments that fsb added to those of the plan.
+/// Returns the arguments that fsb added to those of the plan.
 fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
     // The last word is the device. The words of the plan follow those that fsb adds.
     let mut requested: Vec<&String> = spec.mkfs.iter().collect();
@@ -234,7 +234,7 @@ mod tests {
     use crate::run::ReportTrial;
     use crate::sample;
 
-    /// A run of several kinds of targets, as fsb records them.
+    /// Returns a run of several kinds of targets, as fsb records them.
     fn run() -> (RunRecord, Vec<Ranked>) {
         let (mut record, trials) = sample::run(&["ext4", "xfs", "tmpfs"], 6);
         let trials = ReportTrial::all(&trials);

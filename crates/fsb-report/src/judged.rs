@@ -48,7 +48,7 @@ impl Judged {
         }
     }
 
-    /// The interval; `None` if nothing is judged.
+    /// Returns the interval; `None` if nothing is judged.
     pub(crate) fn judged_interval(&self) -> Option<Interval> {
         self.interval.filter(|_| self.verdict != Verdict::NotJudged)
     }
@@ -71,16 +71,17 @@ pub(crate) struct TallyWords {
     pub(crate) theta: f64,
 }
 
-/// A row that is counted.
+/// The outcome of a row, for the tally.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
+pub(crate) struct CountedOutcome<'a> {
     pub(crate) outcome: &'a RankingOutcome,
     /// The size of the difference that remains possible, if the tally states it.
     pub(crate) resolution: Option<Resolution>,
 }
 
-/// `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided (differs by at most 6 %).`
-pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) -> String {
+/// Returns a sentence such as `xfs is fastest at 2 of 5 workloads, ext4 at 1; 1 equal within 3 %, 1 undecided (differs
+/// by at most 6 %).`
+pub(crate) fn tally(names: &[&str], outcomes: &[CountedOutcome<'_>], words: TallyWords) -> String {
     let total = outcomes.len();
     let winners = winners(names, outcomes);
     let rest = rest(outcomes, words);
@@ -97,7 +98,7 @@ pub(crate) fn tally(names: &[&str], outcomes: &[Told<'_>], words: TallyWords) ->
 }
 
 /// Returns the winners with their number of rows, most first and in the given order if equal.
-fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)> {
+fn winners<'a>(names: &[&'a str], outcomes: &[CountedOutcome<'_>]) -> Vec<(&'a str, usize)> {
     let wins = |place: usize| {
         outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Winner(winner) if *winner == place)).count()
     };
@@ -111,7 +112,7 @@ fn winners<'a>(names: &[&'a str], outcomes: &[Told<'_>]) -> Vec<(&'a str, usize)
 const TOLD: f64 = 0.1;
 
 /// Returns phrases on ties, undecided rows, and rows without a contest.
-fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
+fn rest(outcomes: &[CountedOutcome<'_>], words: TallyWords) -> Vec<String> {
     let count = |wanted: fn(&RankingOutcome) -> bool| outcomes.iter().filter(|row| wanted(row.outcome)).count();
     let ties = count(|outcome| matches!(outcome, RankingOutcome::Tie(_)));
     let not_judged = count(|outcome| matches!(outcome, RankingOutcome::NotJudged));
@@ -130,8 +131,8 @@ fn rest(outcomes: &[Told<'_>], words: TallyWords) -> Vec<String> {
 
 /// Returns the number of undecided rows, and a phrase: `7 undecided (4 of them differ by at most 10 %)`. The bound
 /// covers only rows with a small possible difference.
-fn undecided(outcomes: &[Told<'_>]) -> (usize, String) {
-    let open: Vec<&Told<'_>> =
+fn undecided(outcomes: &[CountedOutcome<'_>]) -> (usize, String) {
+    let open: Vec<&CountedOutcome<'_>> =
         outcomes.iter().filter(|row| matches!(row.outcome, RankingOutcome::Undecided(_))).collect();
     let changes = open.iter().filter_map(|row| row.resolution).map(Resolution::change);
     let bounded: Vec<f64> = changes.filter(|change| *change <= TOLD).collect();

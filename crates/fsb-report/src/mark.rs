@@ -79,22 +79,22 @@ pub(crate) fn name_with_loss(name: &str, risks: &[Risk]) -> String {
     if risks.is_empty() { name.to_owned() } else { format!("{name} (unsafe: {})", losses(risks)) }
 }
 
-/// `ext4,barrier=0 is unsafe: a power failure may lose synced data (barrier=0)`.
+/// Returns a sentence such as `ext4,barrier=0 is unsafe: a power failure may lose synced data (barrier=0)`.
 pub(crate) fn statement(name: &str, risks: &[Risk]) -> String {
     format!("{name} is unsafe: {}", reason(risks))
 }
 
-/// `a power failure may lose synced data (barrier=0)`.
+/// Returns text such as `a power failure may lose synced data (barrier=0)`.
 pub(crate) fn reason(risks: &[Risk]) -> String {
     format!("{} ({})", losses(risks), causes(risks))
 }
 
-/// The causes as one field of a table: `barrier=0, no journal`.
+/// Returns the causes as one field of a table: `barrier=0, no journal`.
 pub(crate) fn causes(risks: &[Risk]) -> String {
     risks.iter().map(|risk| risk.cause.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// Each possible loss once.
+/// Returns each possible loss once.
 fn losses(risks: &[Risk]) -> String {
     let mut losses: Vec<&str> = Vec::new();
     for risk in risks {

@@ -105,14 +105,14 @@ pub(crate) enum Block {
 pub struct DataFile {
     /// The operation or workload whose values it holds, or a description of its content.
     pub content: String,
-    /// Its path, relative to the directory of the page.
+    /// The path, relative to the directory of the page.
     pub path: String,
 }
 
 /// A target or set as the overview names it.
 pub(crate) struct ColumnItem {
     pub(crate) name: String,
-    /// Its description, the remark that it is the baseline, and its risk.
+    /// The description, the remark that the item is the baseline, and the risk.
     pub(crate) remarks: Vec<String>,
     pub(crate) failed: Option<String>,
 }

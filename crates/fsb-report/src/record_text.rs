@@ -139,7 +139,7 @@ pub fn interference_text(interference: &Interference) -> String {
     sized(interference, "")
 }
 
-/// The same for the largest of several of that kind.
+/// Returns the text of the largest of several interferences of one kind, with "up to".
 pub(crate) fn largest_interference_text(interference: &Interference) -> String {
     sized(interference, "up to ")
 }
@@ -151,7 +151,9 @@ fn sized(interference: &Interference, limit: &str) -> String {
         Interference::OtherDiskIo { bytes_per_second } => {
             format!("others' I/O on the disk {limit}{:.1} MiB/s", bytes_per_second / f64::from(1 << 20))
         }
-        Interference::ThermalThrottling { events } => format!("processors throttled by heat, events {events:.0}"),
+        Interference::ThermalThrottling { events } => {
+            format!("processors throttled because of their temperature, events {events:.0}")
+        }
         Interference::Stopped { processes } => format!("stopped by a signal for a while, processes {processes:.0}"),
         Interference::Text(text) => text.clone(),
         Interference::Unknown(found) => unknown(found),
@@ -184,12 +186,12 @@ fn count(blocks: u32) -> String {
     counted(blocks as usize, "block")
 }
 
-/// `Duration::from_secs_f64` without its panics: run records come from files.
+/// Returns a duration as text. `Duration::from_secs_f64` would panic on some numbers, and run records come from files.
 fn duration(seconds: f64) -> String {
     show_duration(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// `3 %`, `2.84 %`: never rounded to the requested value when it is more.
+/// Returns a share as text with up to two decimals: `3 %` or `2.84 %`.
 fn percent(share: f64) -> String {
     let text = format!("{:.2}", share * 100.0);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
@@ -270,7 +272,7 @@ pub fn warning_text(warning: &Warning) -> String {
     }
 }
 
-/// The cause of [`Warning::UnbackedMemory`].
+/// Returns the cause of [`Warning::UnbackedMemory`].
 pub(crate) fn unbacked_memory_text(cause: &UnbackedMemory) -> String {
     match cause {
         UnbackedMemory::LeftAlone => "guest memory was left as it was (--control guest-memory=off)".to_owned(),
@@ -326,7 +328,7 @@ pub(crate) fn sufficient_budget(warnings: &[Warning]) -> Option<String> {
     (needed <= LONGEST_BUDGET).then(|| budget_argument(needed))
 }
 
-/// Seconds as an argument of `--budget`, rounded up: `90s`, `4m`, `12h`.
+/// Returns seconds as an argument of `--budget`, rounded up: `90s`, `4m`, `12h`.
 fn budget_argument(seconds: f64) -> String {
     match seconds {
         seconds if seconds < 120.0 => format!("{:.0}s", (seconds.max(1.0) / 10.0).ceil() * 10.0),

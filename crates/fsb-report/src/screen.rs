@@ -154,7 +154,7 @@ fn abbreviate(label: &str) -> String {
 /// A column, ready to be printed.
 pub(crate) struct Column {
     pub(super) wide: Layout,
-    /// The same with the percent sign in the title instead of in each cell.
+    /// The layout with the percent sign in the title instead of in each cell.
     pub(super) narrow: Layout,
     pub(super) paint: Vec<Option<Color>>,
 }
@@ -252,7 +252,7 @@ fn pad_left(text: &str, width: usize) -> String {
     format!("{}{text}", " ".repeat(width.saturating_sub(display_width(text))))
 }
 
-/// Everyone can distinguish blue from yellow; uncertain values are dim.
+/// Returns the colour of a verdict. People with colour blindness can distinguish blue from yellow.
 pub(crate) fn paint(verdict: Verdict) -> Option<Color> {
     match verdict {
         Verdict::Faster | Verdict::ProbablyFaster => Some(Color::Blue),
@@ -316,7 +316,7 @@ impl Names {
         pairs.into_iter().fold(line.to_owned(), |line, (full, shown)| line.replace(full.as_str(), shown))
     }
 
-    /// One line for every name that was shortened.
+    /// Returns one line for every name that was shortened.
     pub(crate) fn legend(&self) -> Vec<String> {
         let pairs = self.shown.iter().zip(&self.full);
         pairs.filter(|(shown, full)| shown != full).map(|(shown, full)| format!("{shown} is {full}")).collect()

@@ -24,7 +24,7 @@ pub fn screen(runs: &[Summary], width: usize) -> String {
     lines.join("\n") + "\n\n"
 }
 
-/// `819 MiB/s, sd 3.1 %` or `+12 %, sd 2.0 %`.
+/// Returns text such as `819 MiB/s, sd 3.1 %` or `+12 %, sd 2.0 %`.
 fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
     let value = |cell: &Measured| match target {
         0 => cell.estimate.as_ref().map(|estimate| estimate.value),

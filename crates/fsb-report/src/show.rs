@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::visible;
 
-/// `1 workload`, `12 workloads`.
+/// Returns a number with its noun, such as `1 workload` or `12 workloads`.
 pub fn counted(n: usize, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
@@ -113,7 +113,7 @@ impl Change {
         Change { center, ends }
     }
 
-    /// `+12 % [+9 +16]`.
+    /// Returns text such as `+12 % [+9 +16]`.
     pub fn text(&self) -> String {
         match &self.ends {
             Some((lo, hi)) => format!("{} [{lo} {hi}]", self.center),
@@ -262,7 +262,7 @@ pub fn grouped(value: f64) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Paragraph {
-    /// Its subject.
+    /// The subject.
     pub title: &'static str,
     /// The description.
     pub text: String,

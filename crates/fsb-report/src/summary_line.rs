@@ -36,7 +36,7 @@ pub(crate) struct SummaryLine<'a> {
     state: &'static str,
     causes: String,
     unjudged: Option<&'a str>,
-    /// As the table shows it.
+    /// The mark in the table.
     mark: String,
     trust: Option<String>,
 }
@@ -133,7 +133,7 @@ impl SummaryLine<'_> {
         number(self.against.and_then(value), of)
     }
 
-    /// The unit of the estimate.
+    /// Returns the unit of the estimate.
     pub(crate) fn unit(&self) -> Unit {
         self.unit
     }
@@ -162,7 +162,7 @@ fn trust_name(summary: &Summary) -> Option<String> {
     summary.trust.as_ref().map(|trust| trust.level.to_string())
 }
 
-/// The line of a workload that the budget left out.
+/// Returns the line of a workload that the budget left out.
 fn left_out<'a>(summary: &'a Summary, label: &'a str, target: &'a TargetSummary) -> SummaryLine<'a> {
     SummaryLine {
         label: Cow::Borrowed(label),
@@ -273,7 +273,7 @@ fn of_set<'a>(
     })
 }
 
-/// The code of the reason why runs are not judged, as in JSON.
+/// Returns the code of the reason why runs are not judged, as in JSON.
 fn unjudged_name(unjudged: Unjudged) -> &'static str {
     match unjudged {
         Unjudged::OneRun => "one_run",
@@ -291,7 +291,7 @@ fn leads(outcome: &RankingOutcome, place: usize) -> bool {
     }
 }
 
-/// The code of an outcome, as in JSON.
+/// Returns the code of an outcome, as in JSON.
 fn outcome_name(outcome: &RankingOutcome) -> &'static str {
     match outcome {
         RankingOutcome::Winner(_) => "winner",
@@ -303,7 +303,7 @@ fn outcome_name(outcome: &RankingOutcome) -> &'static str {
     }
 }
 
-/// The code of a state, as in JSON.
+/// Returns the code of a state, as in JSON.
 fn state_name(state: &State) -> &'static str {
     match state {
         State::Measured => "measured",

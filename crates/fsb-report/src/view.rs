@@ -36,7 +36,7 @@ pub(crate) struct View<'a> {
     pub(crate) unjudged: Option<&'a str>,
     /// An explanation of the table's signs for a screen, which shows short names.
     pub(crate) legend: Vec<String>,
-    /// The same in a sentence, with names in full.
+    /// The explanation as a sentence with full names.
     pub(crate) explanation: Option<String>,
     /// Whether there are further tables, size by size and run by run: [`View::details`].
     pub(crate) in_detail: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Words {
 /// One workload, or one operation.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
-    /// Its name in tables.
+    /// The name in tables.
     pub(crate) label: String,
     /// The conclusion that the data support, in a sentence.
     pub(crate) sentence: String,

@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // Tables as CSV. What stands small in a cell gets a column of its own; a size that heads several lines is repeated.
+  // Tables as CSV. Small text in a cell gets its own column; a size that heads several lines is repeated.
   const words = (node) => (node?.textContent ?? "").replace(/\s+/g, " ").trim().replaceAll("−", "-");
   // What a spreadsheet would take for a formula has an apostrophe before it; numbers and percentages stay.
   const textual = (text) => (/^'*[=+@-]/.test(text) && !/^[+-]\d[\d.]*( ?%)?$/.test(text) ? `'${text}` : text);

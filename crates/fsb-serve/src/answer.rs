@@ -9,16 +9,17 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::site::Site;
 
-/// The content policy of pages: no script, and no request to anywhere else.
+/// The Content-Security-Policy of pages: no script, and no request to another origin.
 pub(crate) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
-/// The content policy of reports, whose scripts draw charts. They run apart from the origin of the server.
+/// The Content-Security-Policy of reports, whose scripts draw charts. The scripts run in a sandbox with an origin of
+/// their own.
 pub(crate) const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
 
 /// The OpenAPI description of `/api`, which `cargo xtask generate` writes.
 const DESCRIPTION: &str = include_str!("../../../docs/schema/openapi.json");
-/// The rules of these pages beside those of reports.
+/// The CSS of these pages, in addition to the CSS of reports.
 const STYLE: &str = include_str!("../templates/style.css");
 
 /// The kind of an answer.
@@ -51,7 +52,7 @@ pub(crate) struct Answer {
     pub(crate) content: Vec<u8>,
 }
 
-/// An address. Texts are identities as the client sent them.
+/// A parsed address. Texts are identities as the client sent them.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Home,
@@ -98,7 +99,7 @@ impl Place {
         }
     }
 
-    /// Returns the name of the file that holds the answer. Comparisons need a server.
+    /// Returns the name of the file that holds the answer, or `None` for comparisons, which need a server.
     pub(crate) fn file(&self) -> Option<String> {
         Some(match self {
             Place::Home => "index.html".to_owned(),
@@ -121,7 +122,7 @@ impl Place {
     }
 }
 
-/// Returns the answer to an address. `is_file` makes it part of a directory of files.
+/// Returns the answer to an address. With `is_file`, links are to files instead of addresses of a server.
 pub(crate) fn answer(site: &Site, place: &Place, query: &Query, is_file: bool) -> Result<Answer, Problem> {
     let links = Links::new(place.depth(), is_file);
     let page = |page: String| Ok(Answer { kind: Kind::Page, content: page.into_bytes() });
@@ -156,7 +157,7 @@ fn json(value: &impl Serialize) -> Result<Answer, Problem> {
     Ok(Answer { kind: Kind::Json, content })
 }
 
-/// Returns the answer to a request that has none.
+/// Returns the error page, or the error as JSON for `/api`.
 pub(crate) fn problem(problem: &Problem, is_api: bool, depth: usize) -> Answer {
     if is_api {
         let text = serde_json::json!({ "status": problem.status().as_u16(), "message": problem.to_string() });

@@ -1,4 +1,4 @@
-//! The answers: what pages show, and what `/api` returns as JSON.
+//! The answers, which pages show and `/api` returns as JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::problem::Problem;
 use crate::query::{Query, Rules};
 use crate::site::Site;
 
-/// The number of changes and runs of the overview.
+/// The maximum number of changes, and of runs, in the overview.
 const RECENT: usize = 50;
-/// The entries of a page of a list.
+/// The maximum number of entries of a page of a list.
 const PAGE: usize = 200;
-/// The name of a kernel that a run does not record.
+/// The text for a kernel that the run did not record.
 const NO_KERNEL: &str = "kernel not recorded";
 
 /// The newest changes and runs.
@@ -31,7 +31,7 @@ pub struct Overview {
     pub changed: usize,
     /// The number of runs.
     pub runs: usize,
-    /// The number of series with changes, in words.
+    /// The number of series with changes, as a sentence.
     pub summary: String,
     /// The newest changes and changes of environment, the newest first.
     pub changes: Vec<RecentChange>,
@@ -45,15 +45,15 @@ pub struct Overview {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecentChange {
-    /// The time of the first run after it: RFC 3339 in UTC.
+    /// The time of the first run after the change: RFC 3339 in UTC.
     pub at: String,
-    /// The first run after it.
+    /// The first run after the change.
     pub run: String,
-    /// The series that it is in. A change of the speed is in one.
+    /// The series with the change. A change of speed has one series; a change of the environment may have several.
     pub series: Vec<SeriesName>,
-    /// The judgement on the ratio; absent for a change of the environment, which is not judged.
+    /// The verdict on the ratio; absent for a change of the environment, which is not judged.
     pub verdict: Option<Verdict>,
-    /// The level after it over the level before it; absent for a change of the environment.
+    /// The level after the change divided by the level before it; absent for a change of the environment.
     pub ratio: Option<f64>,
     /// The 95 % interval of the ratio; absent for a change of the environment.
     pub interval: Option<Interval>,
@@ -110,7 +110,7 @@ pub struct RunValues {
     pub run: RunEntry,
     /// Whether its directory or file still exists.
     pub exists: bool,
-    /// Its values, by the name of the series.
+    /// The values, by the name of the series.
     pub values: Vec<RunValue>,
 }
 
@@ -120,16 +120,16 @@ pub struct RunValues {
 pub struct RunValue {
     /// The identity of the series.
     pub id: String,
-    /// Its definition.
+    /// The definition.
     #[serde(flatten)]
     pub key: SeriesKey,
     /// The geometric mean over the blocks.
     pub value: f64,
     /// The number of blocks.
     pub blocks: u32,
-    /// The run before it in the series; absent for the first one.
+    /// The previous run in the series; absent for the first run.
     pub previous: Option<String>,
-    /// Its value.
+    /// The value of the previous run; absent for the first run.
     pub previous_value: Option<f64>,
 }
 
@@ -148,9 +148,9 @@ pub struct SeriesEntry {
     pub changes: usize,
     /// The last run.
     pub last_run: String,
-    /// The time at which it began: RFC 3339 in UTC.
+    /// The time at which the last run began: RFC 3339 in UTC.
     pub last_at: String,
-    /// Its value.
+    /// The value of the last run.
     pub last_value: f64,
 }
 
@@ -168,7 +168,7 @@ pub struct SeriesList {
     pub series: Vec<SeriesEntry>,
 }
 
-/// Two runs compared.
+/// A comparison of two runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
@@ -176,7 +176,7 @@ pub struct Comparison {
     pub before: RunEntry,
     /// The second run.
     pub after: RunEntry,
-    /// Their differences.
+    /// The differences.
     #[serde(flatten)]
     pub compared: RunsCompared,
 }
@@ -210,7 +210,7 @@ pub struct MatrixRow {
     /// The case, or the operation of another tool.
     pub case: String,
     /// For each target the values by kernel, in the order of the kernels. If several series share a case and a target,
-    /// the one that was measured last counts.
+    /// the series with the latest run counts.
     pub cells: Vec<Vec<MatrixValue>>,
 }
 
@@ -226,7 +226,7 @@ pub struct MatrixValue {
     pub run: String,
     /// The time at which it began: RFC 3339 in UTC.
     pub at: String,
-    /// The geometric mean over its blocks.
+    /// The geometric mean over the blocks of the run.
     pub value: f64,
     /// The unit, by name.
     pub unit: String,
@@ -246,7 +246,7 @@ impl From<&IndexedRun> for RunEntry {
     }
 }
 
-/// Returns what changed lately.
+/// Returns the newest changes and runs.
 pub(crate) fn overview(site: &Site, rules: &Rules) -> Result<Overview, Problem> {
     let snapshot = site.analysed(rules)?;
     let document = &snapshot.document;
@@ -308,7 +308,7 @@ fn changes(all: &[SeriesHistory]) -> Vec<RecentChange> {
     found
 }
 
-/// Returns the number of pages, and the entries of one.
+/// Returns the number of pages, and the entries of one page.
 fn paged<T>(all: Vec<T>, page: usize, whole: bool) -> (usize, Vec<T>) {
     if whole {
         return (1, all);
@@ -359,7 +359,7 @@ pub(crate) fn run_list(site: &Site, query: &Query, whole: bool) -> Result<RunLis
     Ok(RunList { total, page, pages, runs })
 }
 
-/// Returns a run with its values.
+/// Returns a run with its values, each with the value of the previous run of its series.
 pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
     let snapshot = site.snapshot()?;
     let run = snapshot.run(id)?;
@@ -394,7 +394,7 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<Comparison, Probl
     Ok(Comparison { before: before.into(), after: after.into(), compared })
 }
 
-/// A value in a matrix with its place.
+/// The values of a matrix by machine, by case and target, and by kernel.
 type Placed = BTreeMap<String, BTreeMap<(String, String), BTreeMap<String, MatrixValue>>>;
 
 /// Returns the last values of all cases on all targets, by kernel. A `kernel` that is not empty leaves the others out.
@@ -461,7 +461,7 @@ fn machine_matrix(
     (!rows.is_empty()).then(|| MachineMatrix { machine, kernels, targets: targets.into_iter().collect(), rows })
 }
 
-/// Returns the differences between the conditions of two neighbouring points, in words; empty if there are none.
+/// Returns the differences between the conditions of two neighbouring points as text; empty if there are none.
 pub(crate) fn environment_between(series: &SeriesHistory, place: usize) -> String {
     let Some(before) = place.checked_sub(1) else { return String::new() };
     let (before, after) = (&series.points[before], &series.points[place]);

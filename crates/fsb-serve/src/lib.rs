@@ -5,8 +5,8 @@
 //!                                                                └──▶ write_files
 //! ```
 //!
-//! Nothing here changes the store or a run. Pages need no script, and their addresses hold their whole state. The caller
-//! provides the [`Reports`], because this crate cannot read a run.
+//! This crate never changes the store or a run. Pages need no script, and their addresses hold their whole state. The
+//! caller provides the [`Reports`], because this crate cannot read a run directory.
 #![forbid(unsafe_code)]
 
 mod answer;

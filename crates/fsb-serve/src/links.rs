@@ -1,6 +1,6 @@
-//! Addresses of pages. All of them are relative, so that pages work below any path, and as files.
+//! Addresses of pages. All addresses are relative, so that pages work below any path, and as files.
 
-/// The addresses as one page writes them.
+/// The addresses, relative to one page.
 #[derive(Debug, Clone)]
 pub(crate) struct Links {
     /// The way up from the page to the root: `./`, `../`.
@@ -52,7 +52,7 @@ impl Links {
         self.page("matrix")
     }
 
-    /// Returns the choice of runs to compare, which needs a server.
+    /// Returns the address of the form that chooses runs to compare. The form needs a server.
     pub(crate) fn compare_form(&self) -> String {
         format!("{}compare", self.root)
     }
@@ -61,7 +61,7 @@ impl Links {
         format!("{}compare/report?a={before}&b={after}", self.root)
     }
 
-    /// Returns the JSON of a page: `api/series/ID`.
+    /// Returns the address of the JSON of a page: `api/series/ID`.
     pub(crate) fn api(&self, path: &str) -> String {
         format!("{}api/{path}{}", self.root, if self.is_file { ".json" } else { "" })
     }

@@ -1,4 +1,4 @@
-//! The pages: text and tables that work without a script. The address holds their whole state.
+//! The pages: text and tables that need no script. The address of a page holds its whole state.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::problem::Problem;
 use crate::query::{Query, Rules};
 use crate::site::Site;
 
-/// The runs that a form offers.
+/// The maximum number of runs that a form offers.
 const OFFERED: usize = 300;
 
 /// The parts that all pages have.
@@ -44,7 +44,7 @@ fn render(page: &impl Template) -> Result<String, Problem> {
 
 /// The choice of the rules of the analysis.
 struct RulesForm {
-    /// The conditions that runs differ in, and whether they are looked across.
+    /// The conditions in which runs differ, and whether the analysis ignores them.
     conditions: Vec<(String, bool)>,
     theta: String,
 }
@@ -220,7 +220,7 @@ pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Res
 
 fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
     let key = &series.key;
-    // The time of day tells runs of one day apart.
+    // Runs of one day need the time of day.
     let days: BTreeSet<&str> = series.points.iter().filter_map(|point| point.at.get(..10)).collect();
     let shown = if days.len() > 1 { 0..10 } else { 11..16 };
     let point = |point: &HistoryPoint| ChartPoint {
@@ -259,7 +259,7 @@ fn show(key: &SeriesKey, value: &f64) -> String {
     key.show(*value)
 }
 
-/// Returns the style class of a judgement.
+/// Returns the CSS class of a verdict.
 fn class(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Faster => "better",
@@ -383,7 +383,7 @@ struct ProblemPage<'a> {
     text: String,
 }
 
-/// Returns the page of a request that has no answer.
+/// Returns the error page of a request.
 pub(crate) fn problem(problem: &Problem, links: &Links) -> String {
     let title = problem.status().canonical_reason().unwrap_or("No answer");
     let page = ProblemPage { frame: Frame::new(title, links), text: problem.to_string() };

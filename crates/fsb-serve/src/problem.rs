@@ -1,20 +1,20 @@
-//! Requests that have no answer.
+//! Errors of requests.
 
 use std::fmt;
 
 use axum::http::StatusCode;
 use fsb_history::HistoryError;
 
-/// The reason why a request has no answer.
+/// The error of a request.
 #[derive(Debug)]
 pub enum Problem {
-    /// The address names nothing, or something that does not exist any more.
+    /// The address names nothing that exists.
     NotFound(String),
-    /// A parameter of the address has no meaning.
+    /// A parameter of the address has an invalid value.
     Invalid(String),
     /// The store cannot be read.
     Store(HistoryError),
-    /// A part of this program failed.
+    /// The server failed to make the answer.
     Failed(String),
 }
 

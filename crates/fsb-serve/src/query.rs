@@ -1,10 +1,10 @@
-//! The parameters behind the question mark of an address, which hold the state of a page.
+//! The query parameters of an address, which hold the state of a page.
 
 use fsb_model::units::parse_percent;
 
 use crate::problem::Problem;
 
-/// The smallest change that matters, unless the address names another one.
+/// The default of the smallest change that matters, as a ratio less one.
 pub(crate) const THETA: f64 = 0.03;
 
 /// Names and values in the order of the address.
@@ -37,7 +37,7 @@ impl Query {
         named.map(|(_, value)| value.trim())
     }
 
-    /// Returns the last value of a parameter; empty without one.
+    /// Returns the last value of a parameter, or an empty text if the address has none.
     pub(crate) fn last<'q>(&'q self, name: &'q str) -> &'q str {
         self.all(name).last().unwrap_or_default()
     }
@@ -65,7 +65,7 @@ impl Query {
         }
     }
 
-    /// Returns whether a text contains every word of the parameter `q`, in any case of letters.
+    /// Returns whether a text contains every word of the parameter `q`, ignoring case.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         self.last("q").to_lowercase().split_whitespace().all(|word| text.contains(word))

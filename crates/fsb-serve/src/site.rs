@@ -11,7 +11,7 @@ use fsb_history::{Document, HistoryError, Index, IndexedRun, IndexedSeries, Loca
 use crate::problem::Problem;
 use crate::query::Rules;
 
-/// Makes the documents of runs. This crate cannot read a run.
+/// Renders reports of runs. The caller provides it, because this crate cannot read a run directory.
 pub trait Reports: Send + Sync {
     /// Returns the report of a run as a page.
     ///
@@ -28,7 +28,7 @@ pub trait Reports: Send + Sync {
     fn comparison(&self, before: &[PathBuf], after: &[PathBuf]) -> Result<String, String>;
 }
 
-/// A store of the history, and what makes documents of its runs.
+/// A store of the history, and the renderer of reports.
 pub struct Site {
     store: Location,
     reports: Box<dyn Reports>,
@@ -37,7 +37,7 @@ pub struct Site {
 
 /// The state of the store when it was read last.
 struct Read {
-    /// The connection that notices writes of other processes.
+    /// The connection that detects writes of other processes.
     store: Store,
     version: String,
     file: Option<(u64, u64)>,
@@ -46,14 +46,14 @@ struct Read {
 
 /// The state of the store at one moment.
 pub(crate) struct Snapshot {
-    /// The runs by their identity.
+    /// The runs by identity.
     pub(crate) runs: BTreeMap<String, IndexedRun>,
     /// All series, analysed by the default rules.
     pub(crate) document: Document,
 }
 
 impl Site {
-    /// Returns the site of a store. The store is opened once, so that a missing one is refused here.
+    /// Returns the site of a store. Opens the store once, so that a missing store is an error here.
     pub fn open(store: Location, reports: Box<dyn Reports>) -> Result<Site, HistoryError> {
         Store::open(&store)?;
         Ok(Site { store, reports, read: Mutex::new(None) })
@@ -69,13 +69,13 @@ impl Site {
         let file = self.file();
         if let Some(read) = &*read
             && read.file == file
-            // A server that was started again has ended the connection.
+            // A restarted database server has closed the connection.
             && read.store.version_of_data().is_ok_and(|version| version == read.version)
         {
             return Ok(Arc::clone(&read.snapshot));
         }
         let store = Store::open(&self.store)?;
-        // A write between here and the next line makes the next request read again.
+        // A write between this line and the next one makes the next request read the store again.
         let version = store.version_of_data()?;
         let index = self.index()?;
         let document = index.analyse_all(&[], Rules::default().theta)?;
@@ -111,10 +111,10 @@ impl Site {
         Ok(Document { schema: snapshot.document.schema.clone(), theta, across, series: vec![series] })
     }
 
-    /// Reads the store anew.
+    /// Opens the store again and reads its index.
     pub(crate) fn index(&self) -> Result<Index, Problem> {
         let index = Index::read(Store::open(&self.store)?)?;
-        // A store may come from anywhere, and identities become parts of addresses and names of files.
+        // A store may be from another user, and identities become parts of addresses and file names.
         let series = index.series_by_name()?;
         let ids = index.runs.keys().chain(series.iter().map(|series| &series.id));
         match ids.into_iter().find(|id| !is_identity(id)) {

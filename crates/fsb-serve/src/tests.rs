@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use crate::server::serve_until;
 use crate::{Hosts, Limits, Reports, Site, router, write_files};
 
-/// A name that is markup, script and a direction of writing.
+/// A name with markup, a script and a character that changes the direction of writing.
 const HOSTILE: &str = "\"'><script>alert(1)</script>\u{202e}";
 const HOST: &str = "127.0.0.1:8080";
 
@@ -70,7 +70,7 @@ fn entry(directory: &Path, number: usize) -> Entry {
         squared_error: Some(1e-4),
         blocks: 5,
     };
-    // The directory of the first run does not exist any more.
+    // The directory of the first run was deleted.
     let source = if number == 0 { directory.join("gone") } else { directory.to_owned() };
     Entry {
         run: IndexedRun {
@@ -122,7 +122,7 @@ impl Fixture {
         self.ask(Request::builder().uri(path).header("Host", HOST).body(Body::empty()).unwrap())
     }
 
-    /// Returns the body of an answer, which must be there.
+    /// Returns the body of an answer. Panics if the status is not 200.
     fn body(&self, path: &str) -> String {
         let (status, _, body) = self.get(path);
         assert_eq!(status, StatusCode::OK, "{path}: {body}");
@@ -133,7 +133,7 @@ impl Fixture {
         serde_json::from_str(&self.body(path)).unwrap()
     }
 
-    /// Returns the address of every page, with that of its numbers.
+    /// Returns the address of every page with the address of its JSON.
     fn pages(&self) -> Vec<(String, String)> {
         let (series, run) = (&self.series[0], Fixture::run(30));
         let sides = format!("a={}&b={run}", Fixture::run(29));
@@ -468,7 +468,7 @@ fn over_sockets(limits: Limits, work: impl FnOnce(SocketAddr)) {
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = std::thread::spawn(move || {
         serve_until(listener, router, limits, async {
-            // A dropped sender ends the server, too.
+            // The server also stops if the sender was dropped.
             let _ = stopped.await;
             Ok(())
         })
@@ -521,7 +521,7 @@ fn slow_clients_lose_their_connection_and_others_are_served() {
         assert!(is_page(&request(address, "/")));
         for mut stream in slow {
             let mut answer = Vec::new();
-            // The end of the stream, or a reset.
+            // The read ends with the stream or with a reset connection.
             let _ = stream.read_to_end(&mut answer);
             assert!(!answer.starts_with(b"HTTP/1.1 200"));
         }
@@ -543,7 +543,7 @@ fn a_client_that_reads_nothing_loses_its_connection() {
     let limits = Limits { connections: 1, unread: Duration::from_millis(500), ..Limits::default() };
     over_sockets(limits, |address| {
         let mut deaf = TcpStream::connect(address).unwrap();
-        // More than the buffers of both sides hold.
+        // The answers are larger than the socket buffers of both sides.
         let series = key("ext4").id();
         let request = format!("GET /series/{series} HTTP/1.1\r\nHost: {address}\r\n\r\n");
         deaf.write_all(request.repeat(400).as_bytes()).unwrap();

@@ -30,7 +30,7 @@ use crate::{FEWEST_RUNS_JUDGED, Interval, LEVEL, Verdict};
 const SPENT: f64 = 2.0e-6;
 /// The share of series of a hundred runs without a change that show one at this value of [`SPENT`].
 const FALSE_ALARMS: f64 = 0.01;
-/// The most runs after a split for which [`SPENT`] holds.
+/// The maximum number of runs after a split for which [`SPENT`] holds.
 const LONGEST: usize = 30;
 /// The p-value that a split with more runs after it may have.
 const LATE: f64 = 1e-6;
@@ -65,7 +65,7 @@ pub struct ChangePoint {
     pub interval: Interval,
     /// The probability that a series of a hundred runs without a change shows one as clear as this.
     pub p_value: f64,
-    /// The judgement on the ratio.
+    /// The verdict on the ratio.
     pub verdict: Verdict,
 }
 
@@ -133,7 +133,7 @@ struct Found {
     after: usize,
 }
 
-/// Reads the series run by run and starts anew behind each change.
+/// Reads the series run by run, and starts again behind each change.
 fn found_in_turn(logs: &[f64], sums: &Sums) -> Vec<Found> {
     let (mut start, mut found) = (0, Vec::new());
     for end in 1..=logs.len() {

@@ -56,7 +56,7 @@ pub struct Comparison {
 pub struct Effect {
     /// The natural logarithm of candidate / baseline.
     pub log_ratio: f64,
-    /// Its standard error.
+    /// The standard error.
     pub error: f64,
     /// The degrees of freedom of the standard error.
     pub degrees: f64,
@@ -214,12 +214,12 @@ impl Difference {
         Difference { mean, error, degrees, n, method, variance: 0.0, residuals: Residuals::default(), unjudged, power }
     }
 
-    /// The mean difference of logarithms.
+    /// Returns the mean difference of logarithms.
     pub(crate) fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// The standard deviation of one block's difference.
+    /// Returns the standard deviation of one block's difference.
     pub(crate) fn spread(&self) -> Option<f64> {
         (!self.is_of_runs()).then(|| self.variance.sqrt())
     }
@@ -261,7 +261,7 @@ impl Difference {
         }
     }
 
-    /// The same with what the page tells of its variance, and with its standard error times `inflation`.
+    /// Returns the difference with its variance moderated by `prior`, and with its standard error times `inflation`.
     pub(crate) fn moderated(&self, prior: Option<&Line>, inflation: f64) -> Difference {
         let moderated = match prior {
             Some(prior) if !self.is_of_runs() && self.is_judged() => {
@@ -281,12 +281,13 @@ impl Difference {
         }
     }
 
-    /// The squared standard error in variances of one block's difference.
+    /// Returns the squared standard error in variances of one block's difference.
     pub(crate) fn leverage(&self) -> f64 {
         if self.variance > 0.0 { self.error * self.error / self.variance } else { 1.0 / self.n as f64 }
     }
 
-    /// The variance of one block's difference. Samples that do not scatter at all tell nothing of it.
+    /// Returns the variance of one block's difference with its degrees of freedom, and the part that rounds explain if
+    /// it is positive.
     pub(crate) fn known(&self) -> Known {
         let within = self.residuals.within.filter(|within| *within > 0.0);
         Known { variance: self.variance, degrees: self.degrees, within }
@@ -297,7 +298,7 @@ impl Difference {
         enough && self.has_interval()
     }
 
-    /// The interval on the scale of logarithms.
+    /// Returns the interval on the scale of logarithms.
     pub(crate) fn interval(&self, level: f64) -> Option<Interval> {
         let half = t_quantile(level, self.degrees) * self.error;
         self.has_interval().then_some(Interval { lo: self.mean - half, hi: self.mean + half })
@@ -392,7 +393,7 @@ impl RunMeans {
         self.means.len()
     }
 
-    /// The variance of a run's mean that its blocks explain; 0 where no run has several.
+    /// Returns the variance of a run's mean that its blocks explain; 0 where no run has several.
     pub fn within(&self) -> f64 {
         self.within
     }
@@ -403,7 +404,7 @@ impl RunMeans {
         self.means.iter().map(|(run, log)| ((side, *run), log - mean)).collect()
     }
 
-    /// The mean of the runs, and the variance of one of them.
+    /// Returns the mean of the runs, and the variance of one of them.
     pub fn moments(&self) -> (f64, f64) {
         let (mean, sd) = mean_and_sd(&self.means.values().copied().collect::<Vec<_>>());
         (mean, sd * sd)
@@ -451,7 +452,8 @@ impl RunContrast {
         std::iter::once(first).chain(second)
     }
 
-    /// The variance of one run on each side, with its degrees of freedom; nothing of a single run.
+    /// Returns the variance between the runs of each side with its degrees of freedom. A side with a single run is left
+    /// out.
     fn variances(&self) -> impl Iterator<Item = (f64, f64)> {
         self.sides().filter(|side| side.runs() > 1).map(|side| (side.moments().1, side.degrees()))
     }

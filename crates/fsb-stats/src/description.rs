@@ -79,8 +79,8 @@ pub(crate) fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     (mean, (largest * (squares / (n - 1.0)).sqrt()).min(f64::MAX))
 }
 
-/// The ratio of the geometric means of two samples, given as logarithms, with its 95 % t interval by the common variance of
-/// both: `after` over `before`. `None` where no value repeats.
+/// Returns the ratio of the geometric means of two samples, `after` divided by `before`, and its 95 % t interval with a
+/// common variance. The samples are logarithms. Returns `None` if no value repeats.
 pub fn ratio_of_means(before: &[f64], after: &[f64]) -> Option<(f64, Interval)> {
     if before.is_empty() || after.is_empty() {
         return None;
@@ -112,13 +112,13 @@ const FEWEST_DEGREES: f64 = 0.1;
 /// Beyond this the distribution is the normal one to every digit.
 const MOST_DEGREES: f64 = 1e8;
 
-/// The quantile of the χ² distribution with these degrees of freedom.
+/// Returns the quantile of the χ² distribution with these degrees of freedom.
 pub(crate) fn chi_squared_quantile(probability: f64, degrees: f64) -> f64 {
     let degrees = degrees.clamp(FEWEST_DEGREES, MOST_DEGREES);
     ChiSquared::new(degrees).map_or(degrees, |distribution| distribution.inverse_cdf(probability))
 }
 
-/// The half-width, in standard errors, of a two-sided t-interval.
+/// Returns the half-width, in standard errors, of a two-sided t-interval.
 ///
 /// Newton's method on the tail probability from a good first guess, within a bracket, for steps near the ends are
 /// rounded. (The library's own inverse runs forever at a thousand million degrees of freedom.)
@@ -149,7 +149,7 @@ pub(crate) fn t_quantile(level: f64, degrees: f64) -> f64 {
     t
 }
 
-/// The expansion of the quantile in powers of 1/ν (Fisher and Cornish 1960), from the normal quantile.
+/// Returns the expansion of the quantile in powers of 1/ν (Fisher and Cornish 1960), from the normal quantile.
 fn first_guess(level: f64, degrees: f64) -> f64 {
     let z = std::f64::consts::SQRT_2 * erf_inv(level);
     let (z2, nu) = (z * z, degrees);
@@ -157,7 +157,7 @@ fn first_guess(level: f64, degrees: f64) -> f64 {
     if guess.is_finite() && guess > 0.0 { guess } else { 1.0 }
 }
 
-/// The probability of a t at least so far from zero, either way.
+/// Returns the probability of a t at least so far from zero, either way.
 pub(crate) fn t_two_sided(t: f64, degrees: f64) -> f64 {
     if !t.is_finite() {
         return 0.0;
@@ -166,7 +166,7 @@ pub(crate) fn t_two_sided(t: f64, degrees: f64) -> f64 {
     beta_reg(degrees / 2.0, 0.5, degrees / (degrees + t * t)).clamp(0.0, 1.0)
 }
 
-/// The probability of an F of at least that size, with these degrees of freedom above and below.
+/// Returns the probability of an F of at least that size, with these degrees of freedom above and below.
 pub(crate) fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     if !f.is_finite() {
         return 0.0;
@@ -175,7 +175,7 @@ pub(crate) fn f_upper(f: f64, above: f64, below: f64) -> f64 {
     beta_reg(below / 2.0, above / 2.0, below / (below + above * f.max(0.0))).clamp(0.0, 1.0)
 }
 
-/// The probability of a normal deviate at least so far from zero, either way.
+/// Returns the probability of a normal deviate at least so far from zero, either way.
 pub(crate) fn normal_two_sided(z: f64) -> f64 {
     if z.is_finite() { erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0) } else { 0.0 }
 }

@@ -79,12 +79,12 @@ impl Estimate {
         })
     }
 
-    /// Whether there are enough trials to judge by.
+    /// Returns whether there are enough trials for a verdict.
     pub fn is_judged(&self) -> bool {
         self.n >= FEWEST_JUDGED
     }
 
-    /// The scatter of the trials; `Quiet` where there are too few to say.
+    /// Returns the scatter of the trials; `Quiet` where there are too few to say.
     pub fn noise(&self) -> Noise {
         match self.cv {
             _ if !self.is_judged() => Noise::Quiet,
@@ -94,7 +94,7 @@ impl Estimate {
         }
     }
 
-    /// The trend, where it is too clear to be chance.
+    /// Returns the trend, where it is too clear to be chance.
     pub fn significant_trend(&self) -> Option<&Trend> {
         self.trend.as_ref().filter(|trend| self.is_judged() && trend.is_significant())
     }
@@ -130,7 +130,7 @@ pub struct Trend {
 }
 
 impl Trend {
-    /// Whether it is too clear to be chance.
+    /// Returns whether it is too clear to be chance.
     pub fn is_significant(&self) -> bool {
         self.p_value < TREND_LEVEL
     }
@@ -168,7 +168,8 @@ pub fn trend(values: &[f64]) -> Result<Option<Trend>, AnalysisError> {
     Ok(Some(Trend { tau, p_value, change: exp(median(&mut slopes) * (n - 1) as f64) }))
 }
 
-/// The slopes between all pairs, a unit of the run order: of as many values as memory is to hold pairs of.
+/// Returns the slopes between all pairs of values per unit of the run order. The number of values is limited, so that
+/// the pairs fit into memory.
 fn slopes(logs: &[f64]) -> Vec<f64> {
     let n = logs.len();
     let used = n.min(MOST_PAIRED);

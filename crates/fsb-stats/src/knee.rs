@@ -14,9 +14,9 @@ use crate::description::{mean_and_sd, t_quantile};
 use crate::sample::logarithms;
 use crate::{AnalysisError, FEWEST_JUDGED, LEVEL};
 
-/// Resamples of the bootstrap.
+/// The number of resamples of the bootstrap.
 const RESAMPLES: usize = 2000;
-/// The same blocks give the same interval.
+/// The seed of the bootstrap. A fixed seed makes the interval reproducible.
 const SEED: u64 = 17;
 
 /// The end of a curve's gains; places among its levels.
@@ -31,9 +31,9 @@ pub struct Knee {
     pub hi: usize,
 }
 
-/// The knee of a curve of rates: `blocks` holds the rates of all levels, in their order, block by block. Absent where the
-/// blocks are too few to judge, or where there are fewer than three levels. `theta` is the smallest ratio that matters,
-/// 0.03 for 3 %.
+/// Returns the knee of a curve of rates: `blocks` holds the rates of all levels, in their order, block by block. Absent
+/// where the blocks are too few to judge, or where there are fewer than three levels. `theta` is the smallest ratio
+/// that matters, 0.03 for 3 %.
 pub fn knee(blocks: &[Vec<f64>], theta: f64) -> Result<Option<Knee>, AnalysisError> {
     let levels = blocks.first().map_or(0, Vec::len);
     if blocks.len() < FEWEST_JUDGED || levels < 3 || blocks.iter().any(|block| block.len() != levels) {
@@ -53,7 +53,7 @@ pub fn knee(blocks: &[Vec<f64>], theta: f64) -> Result<Option<Knee>, AnalysisErr
     Ok(Some(Knee { level, lo: found[tail].min(level), hi: found[RESAMPLES - 1 - tail].max(level) }))
 }
 
-/// Whether a later level is faster than this one by more than `theta`.
+/// Returns whether a later level is faster than this one by more than `theta`.
 fn shows_gain(blocks: &[Vec<f64>], level: usize, theta: f64) -> bool {
     let later = level + 1..blocks[0].len();
     let alpha = (1.0 - LEVEL) / later.len().max(1) as f64;
@@ -66,7 +66,7 @@ fn shows_gain(blocks: &[Vec<f64>], level: usize, theta: f64) -> bool {
     })
 }
 
-/// The least level that no higher one exceeds by more than `theta`, by the means of the blocks.
+/// Returns the least level that no higher one exceeds by more than `theta`, by the means of the blocks.
 fn of_means(blocks: &[&Vec<f64>], theta: f64) -> usize {
     let mean = |level: usize| blocks.iter().map(|block| block[level]).sum::<f64>() / blocks.len() as f64;
     let means: Vec<f64> = (0..blocks[0].len()).map(mean).collect();

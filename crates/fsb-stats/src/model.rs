@@ -199,12 +199,12 @@ impl Matrix {
         dot(&self.times(x), x)
     }
 
-    /// The trace of the product of two symmetric matrices.
+    /// Returns the trace of the product of two symmetric matrices.
     fn trace_of_product(&self, other: &Matrix) -> f64 {
         dot(&self.cells, &other.cells)
     }
 
-    /// A generalised inverse by sweeping (Beaton 1964): what depends on rows swept before stays out, as zeros.
+    /// Returns a generalised inverse by sweeping (Beaton 1964). Rows that depend on earlier ones are zero.
     fn inverse(&self) -> Matrix {
         let n = self.size;
         let mut a = self.cells.clone();
@@ -232,7 +232,7 @@ impl Matrix {
     }
 }
 
-/// The inner product.
+/// Returns the inner product.
 fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(a, b)| a * b).sum()
 }

@@ -125,9 +125,9 @@ fn alpha(pair: &Pair) -> f64 {
 /// Estimates from all cases of a run that each case uses.
 #[derive(Debug, Clone, Copy, Default)]
 struct Context {
-    /// Of pairs with known variances within blocks.
+    /// The prior of pairs with known variances within blocks.
     by_within: Option<Line>,
-    /// Of other pairs.
+    /// The prior of other pairs.
     alone: Option<Line>,
     correlation: Option<Correlation>,
 }
@@ -170,7 +170,7 @@ fn inflation_of(correlation: f64) -> f64 {
 pub struct Correlation {
     /// The estimate from the page alone.
     pub estimate: f64,
-    /// Its standard error.
+    /// The standard error.
     pub error: f64,
 }
 
@@ -178,17 +178,17 @@ impl Correlation {
     /// A larger correlation is reported.
     const REMARKABLE: f64 = 0.1;
 
-    /// Whether it is larger than usual, and known well enough to say so.
+    /// Returns whether the correlation is significantly larger than usual.
     pub fn is_remarkable(self) -> bool {
         self.estimate > Correlation::REMARKABLE && self.estimate > 2.0 * self.error
     }
 
-    /// The factor by which it makes standard errors larger. A negative one changes nothing.
+    /// Returns the factor by which the correlation makes standard errors larger: 1 for a negative correlation.
     pub fn inflation(self) -> f64 {
         inflation_of(self.expected())
     }
 
-    /// The mean of the estimate and of [`USUAL`], weighted by precision.
+    /// Returns the mean of the estimate and of [`USUAL`], weighted by precision.
     fn expected(self) -> f64 {
         let (mean, sd) = USUAL;
         let (told, usual) = (1.0 / (self.error * self.error), 1.0 / (sd * sd));
@@ -214,20 +214,20 @@ fn correlation(differences: &[&Difference], share: f64) -> Option<Correlation> {
 /// One workload's share in the whole.
 #[derive(Debug, Clone, Copy)]
 pub struct Weighted<'a> {
-    /// Its weight; equal weights are the default everywhere.
+    /// The weight; equal weights are the default everywhere.
     pub weight: f64,
     /// All targets of the workload. The direction of its metric counts: times enter upside down, so that more is faster.
     pub ranking: &'a Ranking,
 }
 
-/// The weighted geometric mean of ratios given as `(ratio, weight)`.
+/// Returns the weighted geometric mean of ratios given as `(ratio, weight)`.
 pub fn geometric_mean(ratios: &[(f64, f64)]) -> Result<f64, AnalysisError> {
     let total = total_weight(ratios.iter().map(|(_, weight)| *weight))?;
     let logs = ratios.iter().map(|(ratio, weight)| Ok(logarithm(*ratio)? * (weight / total)));
     Ok(exp(logs.sum::<Result<f64, AnalysisError>>()?))
 }
 
-/// The geometric mean of the workloads' speed ratios of `candidate` to `baseline`, with an interval.
+/// Returns the geometric mean of the workloads' speed ratios of `candidate` to `baseline`, with an interval.
 ///
 /// It is the weighted sum of the workloads' own estimates, each from all of its blocks. The unit is the block: the
 /// residuals of each workload are summed by block before they are squared (a cluster-robust variance; Liang and Zeger

@@ -66,7 +66,7 @@ impl Prior {
         Some(Prior { degrees: 2.0 * half, variance: libm::exp(mean + digamma(half) - libm::log(half)) })
     }
 
-    /// A case's variance and degrees of freedom with what the other cases say.
+    /// Returns the variance and the degrees of freedom of a case, moderated by the other cases.
     pub fn posterior(&self, (variance, degrees): (f64, f64)) -> (f64, f64) {
         let degrees = degrees.max(0.0);
         let sum = self.degrees + degrees;
@@ -138,7 +138,7 @@ impl Line {
         Some(Line { degrees, intercept: mean + scale, slope, center })
     }
 
-    /// A variance and its degrees of freedom with what the other cases of the page say.
+    /// Returns a variance and its degrees of freedom, moderated by the other cases of the page.
     pub fn posterior(&self, known: &Known) -> (f64, f64) {
         let place = known.within.map_or(self.center, |within| libm::log(within.max(f64::MIN_POSITIVE)));
         let variance = libm::exp(self.intercept + self.slope * (place - self.center));
@@ -176,8 +176,8 @@ pub(crate) fn effective_cases(cases: &[BTreeMap<(usize, u32), f64>]) -> f64 {
     m / (1.0 + (m - 1.0) * f64::clamp(sum / pairs, 0.0, 1.0))
 }
 
-/// The side and both residuals of each run that two cases have in common. The cases are merged in the order of their runs: a page
-/// of thousands of cases has millions of pairs.
+/// Returns the side and both residuals of each run that two cases have in common. The cases are merged in the order of
+/// their runs: a page of thousands of cases has millions of pairs.
 fn common(one: &BTreeMap<(usize, u32), f64>, other: &BTreeMap<(usize, u32), f64>) -> Vec<(usize, f64, f64)> {
     let mut others = other.iter().peekable();
     let mut found = Vec::with_capacity(one.len());
@@ -190,7 +190,7 @@ fn common(one: &BTreeMap<(usize, u32), f64>, other: &BTreeMap<(usize, u32), f64>
     found
 }
 
-/// The second derivative of ln Γ: by recurrence up to 10, then by its asymptotic series.
+/// Returns the second derivative of ln Γ: by recurrence up to 10, then by its asymptotic series.
 fn trigamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < 10.0 {
@@ -285,7 +285,7 @@ mod tests {
             }
             near(prior.variance, page["prior"][1].as_f64().unwrap());
             for (known, theirs) in known.into_iter().zip(numbers(&page["posterior"])) {
-                // A prior that knows everything leaves nothing to the case.
+                // With infinite degrees of freedom, the posterior variance is the prior variance.
                 let ours = if prior.degrees.is_finite() { prior.posterior(known).0 } else { prior.variance };
                 assert!((ours / theirs - 1.0).abs() < 1e-6, "{name}: {known:?}: {ours} {theirs}");
             }

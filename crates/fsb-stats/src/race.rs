@@ -33,7 +33,7 @@ use crate::description::t_quantile;
 pub struct Entry {
     /// The index of the candidate. 0 is the baseline, which is in every round.
     pub candidate: usize,
-    /// Its slice of the medium. Absent if the medium has no slices.
+    /// The slice of the medium. Absent if the medium has no slices.
     pub slice: Option<u32>,
     /// The logarithm of its speed. Larger is better.
     pub value: f64,
@@ -291,14 +291,14 @@ pub struct Settings {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Out {
-    /// It is surely slower than another candidate.
+    /// The candidate is surely slower than another one.
     Slower {
         /// The index of the faster candidate.
         than: usize,
         /// The number of race rounds up to that point.
         race_rounds: usize,
     },
-    /// It has no values.
+    /// The candidate has no values.
     Failed,
 }
 
@@ -326,7 +326,7 @@ pub struct Standing {
 pub struct Known {
     /// The number of race rounds with a value of it.
     pub race_rounds: usize,
-    /// Its speed as a ratio to the baseline's.
+    /// The speed as a ratio to the baseline's.
     pub ratio: Option<f64>,
     /// The interval of that ratio, which holds at all interim analyses and for all candidates together.
     pub interval: Option<Interval>,

@@ -1,13 +1,13 @@
 //! Random-effects meta-analysis: one ratio over many hosts whose true ratios differ.
 //!
 //! The estimate yᵢ of host i is normal around its own true log-ratio with the variance vᵢ. The true log-ratios are normal
-//! around μ with the variance τ². τ² is estimated by restricted maximum likelihood (REML; Viechtbauer 2005), and
-//! beside it by the moments of Q (DerSimonian and Laird 1986). The interval of μ is that of Hartung and Knapp (2001) and
-//! of Sidik and Jonkman (2002). The prediction interval is that of Higgins, Thompson and Spiegelhalter (2009), with the
-//! standard error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
+//! around μ with the variance τ². The estimator of τ² is restricted maximum likelihood (REML; Viechtbauer 2005). The
+//! estimate by the moments of Q (DerSimonian and Laird 1986) is reported, too. The interval of μ is the one of Hartung
+//! and Knapp (2001) and Sidik and Jonkman (2002). The prediction interval is the one of Higgins, Thompson and
+//! Spiegelhalter (2009), with the standard error of Hartung and Knapp (IntHout, Ioannidis and Borm 2014).
 //!
-//! The estimates are computed for several groups with a common τ², because the test of a property of the hosts
-//! ([`moderator`](crate::moderator)) needs that. All hosts together are one group.
+//! The functions here estimate the means of several groups with a common τ², because the test of a property of the
+//! hosts ([`moderator`](crate::moderator)) needs them. Without a property, all hosts are one group.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{Rng as _, SeedableRng as _};
@@ -18,26 +18,26 @@ use crate::comparison::Effect;
 use crate::description::{f_upper, t_quantile, t_two_sided};
 use crate::verdict::{Interval, exp};
 
-/// The smallest standard error that is used, a hundredth of a per cent. Values without scatter would have infinite weight.
+/// The smallest standard error of a log-ratio: 0.01 %. Values without scatter would have infinite weight.
 const SMALLEST_ERROR: f64 = 1e-4;
-/// The largest number of steps of Fisher's scoring.
+/// The maximum number of steps of Fisher scoring.
 const MOST_STEPS: u32 = 100;
-/// Scoring ends when a step changes τ² by less than this share of it and of the smallest variance.
+/// Fisher scoring ends when a step changes τ² by less than this share of τ² and of the smallest variance.
 const TOLERANCE: f64 = 1e-10;
 /// A prediction interval needs at least this number of hosts.
 const FEWEST_PREDICTED: usize = 3;
 
-/// The answer of several hosts to one comparison.
+/// The estimate of one comparison from several hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RandomEffects {
     /// The number of hosts.
     pub n: usize,
-    /// The mean ratio: candidate / baseline, from the mean of the true log-ratios.
+    /// The mean ratio, candidate / baseline: the exponential of the mean of the true log-ratios.
     pub ratio: f64,
     /// The 95 % interval of the mean ratio. Absent for one host.
     pub interval: Option<Interval>,
-    /// Two-sided probability of such a mean if the true mean is 1. Absent for one host.
+    /// The two-sided p-value of the hypothesis that the mean ratio is 1. Absent for one host.
     pub p_value: Option<f64>,
     /// The interval that contains the true ratio of the next host with a probability of 95 %. Absent below three hosts.
     pub prediction: Option<Interval>,
@@ -53,16 +53,16 @@ pub struct Heterogeneity {
     pub tau: f64,
     /// The estimator of `tau`.
     pub method: TauMethod,
-    /// The estimate of τ by DerSimonian and Laird.
+    /// The DerSimonian–Laird estimate of τ.
     pub tau_dl: f64,
     /// The share of the variance between estimates that is not due to their errors: I² (Higgins and Thompson 2002).
     pub i_squared: f64,
     /// Cochran's Q.
     pub q: f64,
-    /// Probability of such differences if all true ratios are equal, by Welch's test, which allows for the degrees of
-    /// freedom of the hosts' errors.
+    /// The p-value of the hypothesis that all true ratios are equal, by Welch's test. This test allows for the degrees
+    /// of freedom of the hosts' standard errors.
     pub p_value: f64,
-    /// The number of steps of Fisher's scoring, each a pass over the hosts.
+    /// The number of steps of Fisher scoring. Each step reads all hosts once.
     #[serde(skip)]
     pub steps: u32,
 }
@@ -74,11 +74,11 @@ pub struct Heterogeneity {
 pub enum TauMethod {
     /// Restricted maximum likelihood.
     Reml,
-    /// The moments of Q, because the likelihood had no maximum after the allowed number of steps.
+    /// The moments of Q, because Fisher scoring did not converge within the maximum number of steps.
     DerSimonianLaird,
 }
 
-/// Returns the answer of several hosts, or `None` without hosts.
+/// Returns the estimate from several hosts, or `None` without hosts.
 pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     let n = effects.len();
     match effects {
@@ -107,18 +107,18 @@ pub fn random_effects(effects: &[Effect]) -> Option<RandomEffects> {
     })
 }
 
-/// Estimates in groups that have means of their own and a common τ².
+/// Estimates in groups. Each group has its own mean, and all groups have one τ².
 #[derive(Debug, Clone)]
 struct GroupedEffects {
     effects: Vec<Effect>,
     variances: Vec<f64>,
     /// The group of each estimate.
     pub groups: Vec<usize>,
-    /// The number of groups, none of which is empty.
+    /// The number of groups. Each group has at least one estimate.
     count: usize,
 }
 
-/// The weights of a group at some τ².
+/// The sums of the weights of a group, for one value of τ².
 #[derive(Debug, Clone, Default)]
 struct GroupSums {
     /// Σw.
@@ -131,7 +131,8 @@ struct GroupSums {
     mean: f64,
 }
 
-/// The sums over all groups at some τ². `w` is the weight 1/(v + τ²), and `d` the distance from the mean of the group.
+/// The sums over all groups, for one value of τ². `w` is the weight 1/(v + τ²), and `d` the difference from the mean of
+/// the group.
 #[derive(Debug, Clone)]
 struct Sums {
     groups: Vec<GroupSums>,
@@ -143,16 +144,16 @@ struct Sums {
     trace: f64,
 }
 
-/// Means with errors, and their common τ².
+/// Means with standard errors, and their common τ².
 #[derive(Debug, Clone)]
 struct Fit {
     pub tau_squared: f64,
     method: TauMethod,
     steps: u32,
     pub means: Vec<f64>,
-    /// Standard errors of the means by Hartung and Knapp.
+    /// The standard errors of the means by Hartung and Knapp.
     pub errors: Vec<f64>,
-    /// Degrees of freedom of the errors: estimates less groups.
+    /// The degrees of freedom of the standard errors: the number of estimates minus the number of groups.
     pub freedom: f64,
 }
 
@@ -162,7 +163,7 @@ impl GroupedEffects {
         GroupedEffects { effects: effects.to_vec(), variances, groups, count }
     }
 
-    /// The estimates as one group.
+    /// Returns the estimates as one group.
     pub fn together(&self) -> GroupedEffects {
         GroupedEffects { groups: vec![0; self.effects.len()], count: 1, ..self.clone() }
     }
@@ -200,13 +201,14 @@ impl GroupedEffects {
         if sums.trace > 0.0 { ((sums.residual - self.freedom()) / sums.trace).max(0.0) } else { 0.0 }
     }
 
-    /// Returns τ² by restricted maximum likelihood with the number of steps, or `None` if Fisher's scoring does not end.
+    /// Returns τ² by restricted maximum likelihood and the number of steps, or `None` if Fisher scoring does not
+    /// converge.
     fn restricted_maximum_likelihood(&self, start: f64) -> Option<(f64, u32)> {
         let smallest = self.variances.iter().copied().fold(f64::MAX, f64::min);
         let mut tau_squared = start;
         for step in 1..=MOST_STEPS {
             let sums = self.sums(tau_squared);
-            // tr PP.
+            // The share of the group in tr PP.
             let information = |group: &GroupSums| {
                 let share = group.squares / group.weight;
                 group.squares - 2.0 * group.cubes / group.weight + share * share
@@ -224,7 +226,7 @@ impl GroupedEffects {
         None
     }
 
-    /// Fits the means of all groups. At least one group has two estimates.
+    /// Fits the means of all groups. Requires a group with at least two estimates.
     pub fn fit(&self) -> Fit {
         let start = self.der_simonian_laird();
         let (tau_squared, steps, method) = match self.restricted_maximum_likelihood(start) {
@@ -252,10 +254,10 @@ impl GroupedEffects {
     fn heterogeneity(&self, fit: &Fit) -> Heterogeneity {
         let (k, sums) = (self.effects.len() as f64, self.sums(0.0));
         let (q, total) = (sums.residual, sums.groups[0].weight);
-        // The typical variance of an estimate.
+        // The typical variance of an estimate (Higgins and Thompson 2002).
         let typical = (k - 1.0) / sums.trace;
         let i_squared = fit.tau_squared / (fit.tau_squared + typical);
-        // Welch 1951.
+        // The test of Welch (1951).
         let unknown = |(variance, effect): (&f64, &Effect)| {
             (1.0 - 1.0 / (variance * total)).powi(2) / effect.degrees.max(f64::MIN_POSITIVE)
         };
@@ -282,13 +284,13 @@ impl GroupedEffects {
 // share a property by chance would seem to prove it. The permutations end as soon as the result cannot be
 // significant (Besag and Clifford 1991).
 
-/// The largest corrected probability that is significant. (1 − LEVEL is a little more than it.)
+/// The largest corrected p-value that is significant. `1 − LEVEL` is slightly larger because of rounding.
 const ALPHA: f64 = 0.05;
-/// The seed of the permutations: the same results give the same answer.
+/// The seed of the permutations. A fixed seed makes the p-value reproducible.
 const SEED: u64 = 0x0066_6c65_6574;
-/// The fewest permutations of a test that is significant.
+/// The minimum number of permutations of a significant test.
 const FEWEST: u32 = 999;
-/// For each test that the correction counts, this number of permutations, so that the smallest corrected probability is
+/// The number of permutations per test that the correction counts. With it, the smallest possible corrected p-value is
 /// 0.01.
 const FOR_EACH_TEST: u32 = 100;
 
@@ -298,8 +300,8 @@ const FOR_EACH_TEST: u32 = 100;
 pub struct Moderator {
     /// The groups, in the order of their numbers.
     pub groups: Vec<GroupMean>,
-    /// The probability of such a difference if the property has no effect, times the number of tests. An upper bound if
-    /// the permutations ended early.
+    /// The p-value of the hypothesis that the property has no effect, times the number of tests. An upper bound if the
+    /// permutations ended early.
     pub p_value: f64,
     /// The number of permutations.
     pub permutations: u32,
@@ -320,7 +322,7 @@ pub struct GroupMean {
 }
 
 impl Moderator {
-    /// Whether the difference between the groups is significant after the correction.
+    /// Returns whether the difference between the groups is significant after the correction.
     pub fn is_significant(&self) -> bool {
         self.p_value <= ALPHA
     }
@@ -347,14 +349,14 @@ pub fn moderator(effects: &[Effect], groups: &[usize], tests: usize) -> Option<M
     Some(Moderator { groups: found, p_value, permutations, explained: explained.max(0.0) })
 }
 
-/// Returns the corrected probability, and the number of permutations.
+/// Returns the corrected p-value, and the number of permutations.
 fn permute(data: &mut GroupedEffects, tests: usize) -> (f64, u32) {
     let observed = data.f_statistic() * (1.0 - 1e-9);
     let for_tests = FOR_EACH_TEST.saturating_mul(u32::try_from(tests).unwrap_or(u32::MAX));
     let most = FEWEST.max(for_tests.saturating_sub(1));
     let corrected = |exceeding: u32, of: u32| f64::from(exceeding) / f64::from(of) * tests as f64;
     let mut random = Pcg64::seed_from_u64(SEED);
-    // The observed order is one of the permutations.
+    // The observed order counts as one of the permutations.
     let mut exceeding = 1;
     for permutation in 1..=most {
         shuffle(&mut data.groups, &mut random);
@@ -483,7 +485,7 @@ mod tests {
         assert!(found.is_significant() && found.explained > 0.8, "{found:?}");
         assert_eq!((found.groups[0].n, found.groups[1].n), (38, 2));
         assert!(found.groups[0].interval.lo > 1.0 && found.groups[1].interval.hi < 1.0, "{found:?}");
-        // The same hosts, and a property that others share.
+        // The same hosts, divided by a property that does not separate the unusual ones.
         let others: Vec<usize> = (0..40).map(|host| host % 2).collect();
         assert!(!moderator(&hosts(&ratios, 0.02, 1), &others, 10).unwrap().is_significant());
     }
@@ -507,7 +509,7 @@ mod tests {
             moderator(&effects, &groups, 1).unwrap().is_significant()
         };
         let found = (0..300).filter(|seed| significant(*seed)).count();
-        // 15 are expected, with a standard deviation of 4.
+        // The expected number is 15, with a standard deviation of 4.
         assert!((3..=30).contains(&found), "{found} of 300");
     }
 

@@ -38,7 +38,7 @@ pub struct Pair {
     /// has seen them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p: Option<f64>,
-    /// The same for [`Pair::p_theta`]: what *faster* and *slower* need.
+    /// [`Pair::p_theta`] after the adjustment over the pairs of all cases. The verdicts *faster* and *slower* need it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_p_theta: Option<f64>,
     /// The standard deviation of one block's difference of logarithms; absent where they are not paired or not judged.
@@ -179,7 +179,7 @@ impl Ranking {
         }
     }
 
-    /// The pairs that share the blocks of a run, with the values up to `block` alone.
+    /// Returns the pairs that share the blocks of a run, with the values up to `block` alone.
     pub(crate) fn fits_up_to(&self, block: u32) -> Vec<Fit> {
         let samples = self.basis.iter().flat_map(|basis| &basis.samples).map(|sample| sample.up_to(block));
         // The same values were fitted before.
@@ -187,27 +187,27 @@ impl Ranking {
         fits.into_iter().filter(|fit| fit.run.is_some()).collect()
     }
 
-    /// The samples, one for each target.
+    /// Returns the samples, one for each target.
     pub(crate) fn samples(&self) -> &[Sample] {
         self.basis.as_ref().map_or(&[], |basis| &basis.samples)
     }
 
-    /// The smallest ratio that matters, less 1.
+    /// Returns the smallest ratio that matters, less 1.
     pub(crate) fn theta(&self) -> f64 {
         self.basis.as_ref().map_or(0.0, |basis| basis.theta)
     }
 
-    /// The direction that is good.
+    /// Returns the direction that is good.
     pub(crate) fn better(&self) -> Better {
         self.basis.as_ref().map_or(Better::Higher, |basis| basis.better)
     }
 
-    /// All pairs before they are judged.
+    /// Returns all pairs before they are judged.
     pub(crate) fn fits(&self) -> &[Fit] {
         self.basis.as_ref().map_or(&[], |basis| &basis.fits)
     }
 
-    /// The verdict of an interval alone, before the page confirms it.
+    /// Returns the verdict of an interval alone, before the page confirms it.
     pub(crate) fn verdict_of_interval(&self, pair: &Pair) -> Verdict {
         match pair.comparison.interval.zip(self.basis.as_ref()) {
             Some((interval, basis)) => Verdict::of_ratio(interval, basis.theta, basis.better),
@@ -526,7 +526,7 @@ impl Ranking {
         }
     }
 
-    /// The judged intervals between these targets.
+    /// Returns the judged intervals between these targets.
     fn intervals(&self, targets: &[usize]) -> impl Iterator<Item = Interval> {
         let among = |place: &usize| targets.contains(place);
         let pairs = self.pairs.iter().filter(move |pair| among(&pair.baseline) && among(&pair.candidate));
@@ -538,7 +538,8 @@ fn judged_interval(comparison: &Comparison) -> Option<Interval> {
     comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged)
 }
 
-/// The larger of the two ratios that the interval leaves possible, whichever target is the baseline, as a change.
+/// Returns the larger of the two ratios that the interval leaves possible, whichever target is the baseline, as a
+/// change.
 fn possible_change(interval: Interval) -> f64 {
     interval.hi.max(1.0 / interval.lo).min(f64::MAX) - 1.0
 }
@@ -781,7 +782,7 @@ mod tests {
         }
     }
 
-    /// Of two targets with this interval and verdict.
+    /// Returns the resolution of two targets with this interval and verdict.
     fn of_two(lo: f64, hi: f64, verdict: Verdict) -> Option<Resolution> {
         let samples = [blocks(&[1.0, 1.1, 0.9, 1.0, 1.05]), blocks(&[1.0, 0.9, 1.1, 1.05, 1.0])];
         let mut ranking = Ranking::from_samples(&samples, Better::Higher, 0.03).unwrap();

@@ -77,7 +77,7 @@ pub enum NotStationary {
     TwoKinds {
         /// The share of the fast ones.
         fast_share: f64,
-        /// Their rate.
+        /// The rate.
         fast: f64,
         /// The rate of the slow ones.
         slow: f64,
@@ -118,7 +118,7 @@ fn trend(blocks: &[Vec<f64>], theta: f64) -> Option<NotStationary> {
     (p_value < TREND_LEVEL).then(|| NotStationary::Trend { change: exp(change), p_value })
 }
 
-/// The slope of the least-squares line through the rounds of a block.
+/// Returns the slope of the least-squares line through the rounds of a block.
 fn slope(logs: &[f64]) -> f64 {
     let middle = (logs.len() - 1) as f64 / 2.0;
     let (mut product, mut squares) = (0.0, 0.0);
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// The variances that were put in, as they come out over many runs of twelve blocks of nine rounds.
+    /// Returns the mean estimates of the variances over many simulated runs of twelve blocks with nine rounds.
     fn recovered(rounds: f64, blocks: f64) -> (f64, f64) {
         const RUNS: usize = 400;
         let mut random = Pcg64::seed_from_u64(5);

@@ -32,9 +32,9 @@ impl BlockValue {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// Block by block: what a block has in common cancels out.
+    /// Block by block: effects that a block has in common cancel out.
     Paired,
-    /// Block by block, without what the slices of the medium differ in.
+    /// Block by block, without the effects of the slices of the medium.
     #[serde(rename = "paired_on_parts")]
     PairedOnSlices,
     /// Run by run, of targets that took turns in each of several runs.
@@ -68,24 +68,24 @@ impl Sample {
         Sample { runs: (0..).zip(&values).map(|(run, _)| run).collect(), values, ..Sample::default() }
     }
 
-    /// The same without its values.
+    /// Returns the sample without its values.
     pub fn emptied(&self) -> Sample {
         Sample { values: Vec::new(), runs: Vec::new(), ..self.clone() }
     }
 
-    /// The same without the values of blocks after this one.
+    /// Returns the sample without the values of blocks after this one.
     pub fn up_to(&self, block: u32) -> Sample {
         let kept = |(value, _): &(&BlockValue, &u32)| value.block <= block;
         let (values, runs) = self.values.iter().zip(&self.runs).filter(kept).unzip();
         Sample { values, runs, ..self.clone() }
     }
 
-    /// Whether the two took turns.
+    /// Returns whether the two took turns.
     pub fn is_paired_with(&self, other: &Sample) -> bool {
         self.shares_blocks.is_some() && self.shares_blocks == other.shares_blocks
     }
 
-    /// Whether the two took turns in the blocks of one run: then blocks are the units, otherwise runs are.
+    /// Returns whether the two took turns in the blocks of one run: then blocks are the units, otherwise runs are.
     pub fn is_compared_by_block(&self, other: &Sample) -> bool {
         let mut runs = self.runs.iter().chain(&other.runs);
         let first = runs.next();

@@ -49,8 +49,8 @@ pub(crate) enum Analysis {
 }
 
 impl Analysis {
-    /// The analysis of a comparison whose last block is `last`, in a run with these analyses; `lost` degrees of freedom are the
-    /// effects that its model fits.
+    /// Returns the analysis of a comparison whose last block is `last`, in a run with these analyses; `lost` degrees of
+    /// freedom are the effects that its model fits.
     pub(crate) fn new(analyses: &Analyses, last: u32, lost: u32) -> Analysis {
         if ended_early(analyses, last) || analyses.ended_by_results {
             return Analysis::Interim;
@@ -59,7 +59,7 @@ impl Analysis {
         if before.is_empty() { Analysis::Only } else { Analysis::Final(Remainder::compute(before, last, lost)) }
     }
 
-    /// The level of this analysis at which all of them together have `alpha`.
+    /// Returns the level of this analysis at which all of them together have `alpha`.
     pub(crate) fn nominal(&self, alpha: f64) -> f64 {
         match self {
             Analysis::Only => alpha,
@@ -68,7 +68,7 @@ impl Analysis {
         }
     }
 
-    /// The smallest level of all analyses together at which a p-value of this one is significant.
+    /// Returns the smallest level of all analyses together at which a p-value of this one is significant.
     pub(crate) fn overall(&self, p: f64) -> f64 {
         match self {
             Analysis::Only => p,
@@ -77,13 +77,13 @@ impl Analysis {
         }
     }
 
-    /// Whether the number of blocks was fixed, so that there is one level.
+    /// Returns whether the number of blocks was fixed, so that there is one level.
     pub(crate) fn is_only(&self) -> bool {
         matches!(self, Analysis::Only)
     }
 }
 
-/// Whether a comparison whose last block is `last` ended at an interim analysis, before its run did.
+/// Returns whether a comparison whose last block is `last` ended at an interim analysis, before its run did.
 pub(crate) fn ended_early(analyses: &Analyses, last: u32) -> bool {
     last < analyses.last_block && analyses.after.contains(&last)
 }
@@ -128,7 +128,7 @@ impl Remainder {
         alpha * self.share(alpha)
     }
 
-    /// The share of α that is left.
+    /// Returns the share of α that is left.
     fn share(&self, alpha: f64) -> f64 {
         if alpha < STRONGEST {
             return self.smallest;
@@ -150,13 +150,13 @@ impl Remainder {
     }
 }
 
-/// The level at this step of [`LEVELS`].
+/// Returns the level at this step of [`LEVELS`].
 fn level(step: usize) -> f64 {
     STRONGEST * (WEAKEST / STRONGEST).powf(step as f64 / LEVELS as f64)
 }
 
-/// The level of the final analysis at which all together reject with the probability `alpha`, from sorted paths: the final
-/// p-value and the smallest one before.
+/// Returns the level of the final analysis at which all together reject with the probability `alpha`, from sorted
+/// paths: the final p-value and the smallest one before.
 fn level_left(paths: &[(f64, f64)], alpha: f64) -> f64 {
     let rejects_before = |path: &&(f64, f64)| path.1 <= INTERIM_SHARE * alpha;
     let mut left = alpha * PATHS - paths.iter().filter(rejects_before).count() as f64;
@@ -203,7 +203,7 @@ impl PathStep {
     }
 }
 
-/// The p-value of each path at its end and the smallest one before, where either is small.
+/// Returns the p-value of each path at its end and the smallest one before, where either is small.
 fn small_p_values(steps: &[PathStep], batch: u64) -> Vec<(f64, f64)> {
     let mut random = Pcg64::seed_from_u64(batch);
     let mut found = Vec::new();

@@ -24,7 +24,7 @@ pub struct Between {
 pub enum BetweenSource {
     /// The user stated it.
     Stated,
-    /// It was estimated from earlier runs of the same plan on the same machine.
+    /// The variation was estimated from earlier runs of the same plan on the same machine.
     EarlierRuns {
         /// The number of runs.
         runs: usize,
@@ -80,8 +80,9 @@ impl Default for Terms {
     }
 }
 
-/// The standard error of a sum of independent estimates of variance, and its degrees of freedom (Welch 1947, Satterthwaite
-/// 1946): as shares of the variance, so that nothing underflows. Without any spread the degrees of freedom are pooled.
+/// Returns the standard error of a sum of independent estimates of variance, and its degrees of freedom (Welch 1947,
+/// Satterthwaite 1946). The parts are shares of the variance, so that nothing underflows. Without any spread the
+/// degrees of freedom are pooled.
 pub(super) fn satterthwaite(parts: &[(f64, f64)]) -> (f64, f64) {
     let variance: f64 = parts.iter().map(|(variance, _)| variance).sum();
     let share = |(part, degrees): &(f64, f64)| (part / variance).powi(2) / degrees.max(1.0);

@@ -3,7 +3,7 @@
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
-/// The judgement on a candidate against the baseline, from its interval and the correction for the page.
+/// The verdict on a candidate against the baseline, from its interval and the correction for the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -12,7 +12,7 @@ pub enum Verdict {
     Faster,
     /// The whole interval is worse by more than the smallest ratio that matters.
     Slower,
-    /// The whole interval lies within the smallest ratio that matters.
+    /// The whole interval is within the smallest ratio that matters.
     Equivalent,
     /// Better for sure, but perhaps by less than matters.
     ProbablyFaster,
@@ -21,7 +21,8 @@ pub enum Verdict {
     /// The interval is better than equality, but the difference is not significant after correction for all cases of the
     /// page.
     PerhapsFaster,
-    /// The same for worse.
+    /// The interval is worse than equality, but the difference is not significant after correction for all cases of the
+    /// page.
     PerhapsSlower,
     /// Both directions remain possible.
     Inconclusive,
@@ -66,7 +67,7 @@ impl Verdict {
         Verdict::from_interval(Interval { lo: libm::log(ratio.lo), hi: libm::log(ratio.hi) }, theta, better)
     }
 
-    /// The same finding with the roles of baseline and candidate exchanged.
+    /// Returns the verdict with the roles of baseline and candidate exchanged.
     pub fn inverse(self) -> Verdict {
         match self {
             Verdict::Faster => Verdict::Slower,
@@ -79,33 +80,35 @@ impl Verdict {
         }
     }
 
-    /// Better, whether by much or not.
+    /// Returns whether the candidate is better, by any amount.
     pub fn is_better(self) -> bool {
         matches!(self, Verdict::Faster | Verdict::ProbablyFaster)
     }
 
-    /// Worse, whether by much or not.
+    /// Returns whether the candidate is worse, by any amount.
     pub fn is_worse(self) -> bool {
         matches!(self, Verdict::Slower | Verdict::ProbablySlower)
     }
 
-    /// Better or worse by more than the smallest ratio that matters: what winners and letters go by.
+    /// Returns whether the candidate is better or worse by more than the smallest ratio that matters. Winners and
+    /// letters depend on this.
     pub fn is_sure(self) -> bool {
         matches!(self, Verdict::Faster | Verdict::Slower)
     }
 
-    /// Significantly different, though the difference may be smaller than what matters.
+    /// Returns whether the difference is significant. It may be smaller than the smallest ratio that matters.
     pub fn differs(self) -> bool {
         self.is_better() || self.is_worse()
     }
 
-    /// The interval excludes equality, but the correction for all cases of the page does not confirm it.
+    /// Returns whether the interval excludes equality, but the correction for all cases of the page does not confirm
+    /// it.
     pub fn is_unconfirmed(self) -> bool {
         matches!(self, Verdict::PerhapsFaster | Verdict::PerhapsSlower)
     }
 
-    /// The verdict after the page: it confirms that the difference is larger than θ, that there is a difference, or neither. Other
-    /// verdicts stay.
+    /// Returns the verdict after the page: it confirms that the difference is larger than θ, that there is a
+    /// difference, or neither. Other verdicts stay.
     pub(crate) fn confirmed(self, beyond_theta: bool, differs: bool) -> Verdict {
         match self {
             Verdict::Faster if beyond_theta => Verdict::Faster,
@@ -118,7 +121,7 @@ impl Verdict {
         }
     }
 
-    /// The name in JSON and CSV.
+    /// Returns the name in JSON and CSV.
     pub fn name(self) -> &'static str {
         match self {
             Verdict::Faster => "faster",
@@ -133,7 +136,7 @@ impl Verdict {
         }
     }
 
-    /// The words in sentences and tables.
+    /// Returns the words in sentences and tables.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::ProbablyFaster => "probably faster",

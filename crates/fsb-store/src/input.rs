@@ -216,7 +216,7 @@ pub struct Lines<R> {
 pub struct Line<'a> {
     /// From 1.
     pub number: usize,
-    /// Its bytes without the line end.
+    /// The bytes without the line end.
     pub bytes: &'a [u8],
     /// Whether a line end ended it: if not, the input may have been cut within it.
     pub ended: bool,

@@ -578,7 +578,7 @@ mod tests {
 
     const OTHER: u32 = 4711;
 
-    /// A directory that only its owner may write to.
+    /// Returns a directory that only its owner may write to.
     fn place() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
     }

@@ -21,9 +21,9 @@ pub fn replace(path: &Path, content: &[u8], result_owner: &ResultOwner) -> Resul
     replace_with(path, result_owner, |file| file.write_all(content))
 }
 
-/// Replaces the file `path` with what `write` writes, so that long content is never held in memory. A symbolic link
+/// Replaces the file `path` with the output of `write`, so that long content is never held in memory. A symbolic link
 /// stays and its target is replaced. A device, a pipe or a descriptor (`/dev/stdout`) is written to directly. In
-/// directories where everybody may create files, the links and pipes of other users are refused.
+/// directories where all users may create files, the links and pipes of other users are refused.
 ///
 /// # Errors
 ///

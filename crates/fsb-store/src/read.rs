@@ -341,7 +341,7 @@ pub(crate) struct Page {
     file: File,
     /// The offset of the data in the file, in bytes.
     start: u64,
-    /// The most bytes that are decoded.
+    /// The maximum number of decoded bytes.
     pub(crate) most: u64,
 }
 

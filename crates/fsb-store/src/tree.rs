@@ -15,9 +15,9 @@ const OPEN: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOL
 
 /// A directory between the root of the tree and the one that is being emptied.
 struct Level {
-    /// Its name in the directory above.
+    /// The name in the directory above.
     name: CString,
-    /// Its device and inode: the way back up leads to no other directory.
+    /// The device and inode: the way back up leads to no other directory.
     identity: (u64, u64),
     /// Directories in it that still exist.
     below: Vec<CString>,

@@ -196,7 +196,7 @@ pub struct Call {
     pub second: u32,
     /// The offset in the file. For a task that was woken, the nanoseconds from the start of its wait until then.
     pub offset: u64,
-    /// Bytes asked for, or the new size; of an open or mkdir the mode.
+    /// The requested bytes, or the new size; of an open or mkdir the mode.
     pub length: u64,
     /// See [`flags`]; of a seek 0 from the start, 1 from there, 2 from the end.
     pub flags: u32,
@@ -260,7 +260,7 @@ pub mod flags {
     pub const PATH: u32 = 1 << 11;
     /// A file without a name in that directory.
     pub const TEMPORARY: u32 = 1 << 12;
-    /// It was open before the recording began.
+    /// The file was open before the recording began.
     pub const BEFORE: u32 = 1 << 13;
 
     /// Of renames: fail if the new name exists.
@@ -341,7 +341,7 @@ pub(crate) fn below<'p>(root: &[u8], path: &'p [u8]) -> Option<&'p [u8]> {
 }
 
 /// Returns whether a name stays below the root in any tree whose links do not lead out: it is empty, or of parts that
-/// are neither empty nor `.` nor `..`.
+/// are neither empty nor `.` nor `..`
 pub fn is_inside(name: &[u8]) -> bool {
     let fine = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= 255;
     name.len() < 4096 && (name.is_empty() || name.split(|byte| *byte == b'/').all(fine))

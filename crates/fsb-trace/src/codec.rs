@@ -76,7 +76,7 @@ fn short() -> TraceError {
     TraceError::damaged("a section is shorter than its contents")
 }
 
-/// The most lanes of a trace. No program has more.
+/// The maximum number of lanes of a trace. No program has more.
 const MOST_LANES: u32 = 1 << 16;
 /// More descriptors or names than these at once would fill memory.
 const MOST_NAMES: u32 = 1 << 26;

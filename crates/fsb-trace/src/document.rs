@@ -10,7 +10,7 @@ use crate::{Gap, Header, Names, Remark, Summary, Totals, TraceNote};
 /// The version of the document.
 pub const SCHEMA: &str = "fsbench/trace/1";
 
-/// The most files that are listed one by one.
+/// The maximum number of files that are listed one by one.
 pub const BUSIEST: usize = 8;
 
 /// The summary of a trace.
@@ -104,9 +104,9 @@ pub struct FileUses {
     /// Names that several threads used.
     pub shared: u64,
     pub directories: u64,
-    /// The most names in one directory.
+    /// The maximum number of names in one directory.
     pub largest_directory: u64,
-    /// The most directories above a name.
+    /// The maximum number of directories above a name.
     pub depth: usize,
     /// The names with the most bytes and calls.
     pub busiest: Vec<FileUse>,

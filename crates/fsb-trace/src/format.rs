@@ -83,7 +83,7 @@ pub struct Totals {
     pub tasks: u64,
     /// Nanoseconds from the first call to the end of the last one.
     pub duration_ns: u64,
-    /// The most that any call asked to move at once, as far as any came.
+    /// The largest number of bytes that a call moved.
     pub largest: u64,
     /// Bytes read and written.
     pub read_bytes: u64,
@@ -336,7 +336,7 @@ impl<W: Write> Writer<W> {
     /// Begins a trace.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the trace cannot be written.
     pub fn new(out: W, header: &Header) -> Result<Writer<W>, TraceError> {
         let mut writer = Writer {
             out,
@@ -502,7 +502,7 @@ impl<W: Write> Writer<W> {
     /// taken from `known`; the writer has counted the others.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// Fails if the trace cannot be written.
     pub fn finish(mut self, known: Totals) -> Result<(W, Totals, u64), TraceError> {
         self.flush_calls()?;
         let Totals { tasks, incomplete, notes, outside, recording_seconds, .. } = known;

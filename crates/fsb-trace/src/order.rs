@@ -387,7 +387,7 @@ impl Resources {
 /// The way in which a call uses a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
-    /// Overlaps with other shared uses.
+    /// The use may overlap with other shared uses.
     Shared,
     Alone,
 }

@@ -197,7 +197,7 @@ pub struct Files {
     uses: HashMap<u32, FileUse>,
     open: HashMap<u32, (u32, u64)>,
     directories: HashMap<Box<[u8]>, u64>,
-    /// The most directories above a name.
+    /// The maximum number of directories above a name.
     pub deepest: usize,
 }
 

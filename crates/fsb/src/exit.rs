@@ -255,7 +255,7 @@ pub enum Second {
 pub struct Signals {
     /// Set by the first signal.
     interrupted: Arc<AtomicBool>,
-    /// Its exit code.
+    /// The exit code.
     code: Arc<AtomicUsize>,
     /// Set while no code checks the flag: a signal then ends the program.
     ends: Arc<AtomicBool>,

@@ -125,7 +125,7 @@ fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
     Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
 }
 
-/// Whether a set with this verdict may still be slower by more than the smallest ratio that matters.
+/// Returns whether a set with this verdict may still be slower by more than the smallest ratio that matters.
 fn is_undecided(verdict: Verdict) -> bool {
     matches!(verdict, Verdict::Inconclusive | Verdict::ProbablySlower | Verdict::PerhapsSlower)
 }
@@ -141,7 +141,7 @@ struct Lost {
     baseline: String,
     /// Operations at which it is slower as a whole.
     operations: Vec<String>,
-    /// Other operations at some sizes of which it is slower.
+    /// Operations with some sizes at which the set is slower.
     at_some_sizes: Vec<String>,
 }
 

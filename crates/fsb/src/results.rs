@@ -188,7 +188,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// The format that was asked for: by name, else by the file's ending, else text.
+    /// Returns the requested format: by name, else by the suffix of the file, else text.
     pub fn resolve(&self) -> anyhow::Result<&'static Format> {
         let found = self.named()?;
         for (is_set, option, contents) in [(self.tails, "--tails", "latencies"), (self.notes, "--notes", "notes")] {
@@ -215,12 +215,12 @@ impl Output {
         Ok(found)
     }
 
-    /// Whether standard output gets the first screen.
+    /// Returns whether standard output gets the first screen.
     pub fn is_first_screen(&self) -> bool {
         self.file.is_none() && self.format.as_deref().is_none_or(|name| name == "text")
     }
 
-    /// Whether a choice is printed as JSON, or as text for people: it has no other forms.
+    /// Returns whether a choice is printed as JSON, or as text for people: it has no other forms.
     pub fn of_choice(&self) -> anyhow::Result<bool> {
         match self.named()?.name {
             "json" => Ok(true),

@@ -124,9 +124,9 @@ pub const RUN_OF_SET: &str = "run-";
 /// A finished run of the same plan on the same machine.
 #[derive(Debug)]
 pub struct EarlierRun {
-    /// Its run directory.
+    /// The run directory.
     pub path: PathBuf,
-    /// Its record.
+    /// The record.
     pub record: RunRecord,
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use super::{Attribute, FileSet, Flow, FlowStep, MOST_DESCRIPTORS, MOST_FILES, MOST_THREADS, Op, Thread};
 use crate::nearest::unknown;
 
-/// The most files that a thread keeps open for a step with `rotate`.
+/// The maximum number of files that a thread keeps open for a step with `rotate`.
 const MOST_TURNING: u64 = 512;
 
 /// A problem of a flow.

@@ -34,11 +34,11 @@ use crate::Bytes;
 
 pub use check::Problem;
 
-/// The most files of a set.
+/// The maximum number of files of a set.
 pub const MOST_FILES: u64 = 100_000_000;
-/// The most threads of a flow, all processes together.
+/// The maximum number of threads of a flow, all processes together.
 pub const MOST_THREADS: u64 = 1024;
-/// The most descriptors that the steps of a thread may name.
+/// The maximum number of descriptors that the steps of a thread may name.
 const MOST_DESCRIPTORS: u32 = 64;
 
 /// A whole flow.
@@ -132,7 +132,7 @@ impl Pick {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thread {
-    /// Its name, unique in the flow.
+    /// The name, unique in the flow.
     pub name: String,
     /// The process that it belongs to. Names are kept; all threads run in one process, each with descriptors of its
     /// own.

@@ -71,7 +71,7 @@ pub(crate) fn ratio_ticks(lo: f64, hi: f64, most: u32) -> (Vec<f64>, Vec<String>
     (kept.into_iter().map(f64::ln).collect(), texts)
 }
 
-/// `+10 %`, `−5 %`, `×20`, `equal`.
+/// Returns the text of a tick: `+10 %`, `−5 %`, `×20` or `equal`.
 fn ratio_text(ratio: f64) -> String {
     match ratio {
         1.0 => "equal".to_owned(),

@@ -42,7 +42,7 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
     Chart {
         id,
         height: 90 + rows.len() * (14 + 13 * view.names.len()),
-        label: "Box plots of all values at every operation, one box a set".to_owned(),
+        label: "Box plots of all values at every operation, one box per set".to_owned(),
         caption: "All values of the cells in common, of all sizes and runs: the box from the first to the third \
                   quartile with the median in it, whiskers to the smallest and the largest value. Logarithmic."
             .to_owned(),
@@ -53,7 +53,7 @@ fn chart(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], id: String) ->
     }
 }
 
-/// One set's boxes. Plotly is given their corners, not the values.
+/// Returns the boxes of one set. Plotly gets their corners, not the values.
 fn trace(view: &View<'_>, rows: &[(&Row<'_>, &OperationRow<'_>)], set: usize, scale: Scale) -> Value {
     let present: Vec<_> =
         rows.iter().enumerate().filter_map(|(place, (_, found))| Some((place, found.sets[set].pooled?))).collect();

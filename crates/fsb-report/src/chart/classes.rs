@@ -32,7 +32,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
         height: 90 + classes.len() * (14 + 12 * traced.len()),
         label: format!("{}: difference in time per operation by class, traced", row.label),
         caption: format!(
-            "What the difference to {} consists of in traced samples, with intervals that hold together. Below zero: less \
+            "The difference to {} by class of time in traced samples, with intervals that hold together. Below zero: less \
              time than the baseline.",
             view.baseline()
         ),

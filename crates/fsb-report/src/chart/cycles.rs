@@ -41,7 +41,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
     let axis = |title: &str, domain: [f64; 2]| json!({ "title": { "text": title }, "domain": domain, "rangemode": "tozero", "zeroline": false });
     let layout = json!({
         "xaxis": axis("iterations", [0.0, 0.48]), "xaxis2": axis("seconds from the first cycle", [0.52, 1.0]),
-        "yaxis": { "title": { "text": format!("{} an iteration", scale.name) }, "rangemode": "tozero", "zeroline": false },
+        "yaxis": { "title": { "text": format!("{} per iteration", scale.name) }, "rangemode": "tozero", "zeroline": false },
     });
     vec![Chart {
         id: format!("{name}-{place}"),

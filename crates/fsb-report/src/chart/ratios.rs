@@ -37,7 +37,7 @@ fn draw(view: &View<'_>, name: &str) -> Vec<Chart> {
     }]
 }
 
-/// One column's dots.
+/// Returns one column's dots.
 fn trace(view: &View<'_>, column: usize, extremes: &mut (f64, f64)) -> Option<Value> {
     let others = (view.names.len() - 1) as f64;
     let dodge = (column as f64 - (others + 1.0) / 2.0) * 0.66 / others;

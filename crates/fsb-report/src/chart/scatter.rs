@@ -62,7 +62,7 @@ fn draw(view: &View<'_>, row: &Row<'_>, name: &str, place: usize) -> Vec<Chart> 
 enum ScatterStyle {
     /// Colours from the intervals of the cells; logarithmic axes.
     Judged,
-    /// Colours by the side of y = x, without a judgement; linear axes (Beňas 2011, figure 5.2).
+    /// Colours by the side of y = x, without a verdict; linear axes (Beňas 2011, figure 5.2).
     Sides,
 }
 
@@ -139,7 +139,7 @@ impl ScatterPoint {
     }
 }
 
-/// `1M file, 64K records`.
+/// Returns text such as `1M file, 64K records`.
 fn cell_text(cell: &Cell) -> String {
     let file = cell.file_size.map(|bytes| format!("{} file", size_text(bytes)));
     let record = cell.record_size.map(|bytes| format!("{} records", size_text(bytes)));

@@ -165,7 +165,7 @@ fn is_between_runs(level: &RunLevel) -> bool {
     matches!(level.method, Method::Welch | Method::PairedRuns)
 }
 
-/// A condition that is not the same in all runs: `the runs differ in the kernel release (old: 6.1; new: 6.12)`.
+/// Returns a condition that is not the same in all runs: `the runs differ in the kernel release (old: 6.1; new: 6.12)`.
 pub fn condition_text(found: &ConditionDifference) -> String {
     let what = condition_name(found.condition);
     let target = found.target.as_ref().map(|target| format!(" of {target}")).unwrap_or_default();

@@ -15,7 +15,7 @@ use fsb_stats::compare::{ALL, BySet, Classic, Document, Finding, Grid, OURS, Ope
 use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method, RankingOutcome, Verdict};
 use operation::{OperationRow, SetStatistics, is_about};
 
-use crate::judged::{TallyWords, Told, tally};
+use crate::judged::{CountedOutcome, TallyWords, tally};
 use crate::mark;
 use crate::releases::Releases;
 use crate::screen::Names;
@@ -277,7 +277,8 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     if rows.iter().all(|row| matches!(row.outcome, RankingOutcome::NotJudged)) {
         return described(selection, &rows, word);
     }
-    let outcomes: Vec<Told<'_>> = rows.iter().map(|row| Told { outcome: &row.outcome, resolution: None }).collect();
+    let outcomes: Vec<CountedOutcome<'_>> =
+        rows.iter().map(|row| CountedOutcome { outcome: &row.outcome, resolution: None }).collect();
     let words = TallyWords { best: best(&sets), row: word, alone: "in one set only", theta: document.settings.theta };
     let tally = tally(&names, &outcomes, words);
     let pairs = selection.operations().flat_map(|operation| &operation.ranking.pairs);
@@ -543,7 +544,7 @@ fn runs(selection: Selection<'_>) -> Paragraph {
         (true, true) => format!("{blocks} {runs}"),
         _ => runs.to_owned(),
     };
-    Paragraph { title: "What is judged, and by what", text: format!("{unit} {how}") }
+    Paragraph { title: "The basis of verdicts", text: format!("{unit} {how}") }
 }
 
 fn verdicts(selection: Selection<'_>) -> Paragraph {
@@ -552,8 +553,8 @@ fn verdicts(selection: Selection<'_>) -> Paragraph {
         title: "Verdicts",
         text: format!(
             "The verdict comes from the interval alone; the smallest difference that matters here is {theta}. Faster \
-             or slower: the whole interval lies beyond it. Equivalent: within it. Probably faster or slower: the \
-             direction is sure, the size is not. Else inconclusive. Over all operations together (Holm 1979), at most one page of \
+             or slower: the whole interval is beyond it. Equivalent: within it. Probably faster or slower: only the \
+             direction is significant. Inconclusive: otherwise. Over all operations together (Holm 1979), at most one page of \
              equals in twenty calls any set faster or slower. Fewer than {FEWEST_JUDGED} blocks of one run, or \
              {FEWEST_RUNS_JUDGED} runs on a side, are described, not judged."
         ),
@@ -575,7 +576,7 @@ fn classic() -> Paragraph {
         title: "Classic statistics",
         text: "Labelled classic: those of Beňas (2011), so that published tables stay comparable. All values of the \
                cells that every set has are pooled: mean, sample standard deviation, 90 % t-interval, geometric mean, \
-               median, quartiles by linear interpolation; the t-test assumes equal variances and says DIFF at p ≤ 0.1; \
+               median, quartiles by linear interpolation; the t-test assumes equal variances and prints DIFF at p ≤ 0.1; \
                the slope is that of a regression through the origin of the cells' means, by total least squares."
             .to_owned(),
     }
@@ -596,7 +597,7 @@ fn grid(selection: Selection<'_>) -> Paragraph {
         title: "Colours of the grid",
         text: format!(
             "Cells of the heat maps are faster, slower, same or uncertain, at a false discovery rate of {} over the \
-             grid (Benjamini and Hochberg 1995). They show where to look and judge nothing.",
+             grid (Benjamini and Hochberg 1995). They show where to look, and have no verdicts.",
             percent(selection.document.settings.q)
         ),
     }

@@ -16,7 +16,7 @@ pub(crate) struct OperationRow<'a> {
     pub(crate) operation: &'a Operation,
     /// The operation in the other metrics.
     pub(crate) others: Vec<&'a Operation>,
-    /// The places of the view's columns in the document, by which the operation's ranking numbers sets.
+    /// The index in the document of each column of the view. The ranking of the operation uses these indices.
     pub(crate) places: Vec<usize>,
     /// One entry per set, the baseline first.
     pub(crate) sets: Vec<SetStatistics<'a>>,

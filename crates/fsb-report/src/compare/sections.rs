@@ -142,7 +142,7 @@ fn folded(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Vec<Block
     let slices = [(&found.operation.by_file_size, "file size"), (&found.operation.by_record_size, "record size")];
     let judged = slices.iter().filter_map(|(slices, what)| sizes_table(view, row, slices, what));
     let judged: Vec<Block> = judged.map(|table| Block::table("sizes", table)).collect();
-    let note = "So that published tables stay comparable. The verdicts above are the better ones: a uniform \
+    let note = "These statistics keep published tables comparable. Prefer the verdicts above: a uniform \
                 10\u{a0}% slowdown is invisible to a t-test on pooled mixtures of sizes.";
     let mut classic = vec![
         Block::text("note", note),
@@ -276,7 +276,7 @@ fn judged_table(view: &View<'_>, row: &Row<'_>, found: &OperationRow<'_>) -> Tab
     let caption = match view.compares() {
         true => {
             "Judged on runs, targets of one run on its blocks. n: runs on the smaller side, or runs or blocks in common, \
-             and the method. The counts of cells describe, they judge nothing."
+             and the method. The counts of cells are descriptive."
         }
         false => "Geometric means.",
     };
@@ -327,7 +327,7 @@ fn pairs_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
         let cells = all.clone().map(|baseline| pair(candidate, baseline)).collect();
         TableRow::of_column(candidate, &view.names[candidate], cells)
     });
-    let caption = "Each row against each column; all pairs stand together at 95 %.";
+    let caption = "Each row against each column; the intervals of all pairs hold together at 95 %.";
     Some(Table::of_columns(caption, "Set", &view.names, rows.collect()))
 }
 

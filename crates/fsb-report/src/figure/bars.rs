@@ -18,7 +18,7 @@ fn unit_of(row: &Row<'_>) -> Unit {
     }
 }
 
-/// The value of a column, and its interval if it has one.
+/// Returns the value of a column, and its interval if it has one.
 fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
     match &row.data {
         RowData::Workload(workload) => {
@@ -29,7 +29,7 @@ fn value(row: &Row<'_>, column: usize) -> Option<(f64, Option<Interval>)> {
     }
 }
 
-/// The panels: cases with the same unit, in the order of the first of them.
+/// Returns the panels: cases with the same unit, in the order of the first of them.
 fn panels<'v, 'a>(view: &'v View<'a>) -> Vec<(Unit, Vec<&'v Row<'a>>)> {
     let mut panels: Vec<(Unit, Vec<&Row<'a>>)> = Vec::new();
     let has_values = |row: &&Row<'_>| (0..view.names.len()).any(|column| value(row, column).is_some());
@@ -127,7 +127,7 @@ fn panel(
     plot.y += 4.0;
 }
 
-/// The step of a linear axis up to `most`, and the number of steps.
+/// Returns the step of a linear axis up to `most`, and the number of steps.
 pub(super) fn linear_step(most: f64) -> (f64, f64) {
     const MOST_STEPS: f64 = 6.0;
     let power = 10f64.powf((most / MOST_STEPS).log10().floor());

@@ -44,8 +44,8 @@ struct Curve {
 /// Returns the place of a value on an axis.
 type Place = fn(f64) -> f64;
 
-/// A value axis for these values: from zero, or logarithmic if they differ by more than a factor of 8. Returns it with
-/// the function that places a value.
+/// Returns a value axis for these values: from zero, or logarithmic if they differ by more than a factor of 8. Returns
+/// it with the function that places a value.
 fn value_axis(values: impl Iterator<Item = f64>, name: &str) -> Option<(Axis, Place)> {
     let (lo, hi) = values.filter(|value| *value > 0.0).fold((f64::MAX, 0.0f64), |(lo, hi), v| (lo.min(v), hi.max(v)));
     if hi == 0.0 {

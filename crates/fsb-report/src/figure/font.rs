@@ -9,7 +9,7 @@ pub(crate) static DATA: &[u8] = include_bytes!("../../fonts/Arimo-subset.ttf");
 
 static FACE: LazyLock<Face<'static>> = LazyLock::new(|| Face::parse(DATA, 0).expect("the embedded font is a font"));
 
-/// The parsed font.
+/// Returns the parsed font.
 pub(crate) fn face() -> &'static Face<'static> {
     &FACE
 }
@@ -19,7 +19,7 @@ pub(crate) fn units_per_em() -> f64 {
     f64::from(face().units_per_em())
 }
 
-/// The glyphs of a text with their widths in units of the font. A letter that the font lacks is a box.
+/// Returns the glyphs of a text with their widths in units of the font. A letter that the font lacks is a box.
 pub(crate) fn glyphs(text: &str) -> impl Iterator<Item = (char, GlyphId, f64)> {
     text.chars().map(|letter| {
         let glyph = face().glyph_index(letter).unwrap_or(GlyphId(0));
@@ -27,12 +27,12 @@ pub(crate) fn glyphs(text: &str) -> impl Iterator<Item = (char, GlyphId, f64)> {
     })
 }
 
-/// The width of a text.
+/// Returns the width of a text.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
     glyphs(text).map(|(_, _, width)| width).sum::<f64>() / units_per_em() * size
 }
 
-/// The text, cut with an ellipsis if it is wider than that.
+/// Returns the text, cut with an ellipsis if it is wider than that.
 pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
     if width(text, size) <= room {
         return text.to_owned();
@@ -47,7 +47,7 @@ pub(crate) fn fit(text: &str, size: f64, room: f64) -> String {
     String::new()
 }
 
-/// The text in lines that are no wider than that.
+/// Returns the text in lines that are no wider than that.
 pub(crate) fn wrap(text: &str, size: f64, room: f64) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {

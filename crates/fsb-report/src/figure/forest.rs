@@ -23,7 +23,7 @@ fn ratio_of(view: &View<'_>, row: &Row<'_>, cell: &CellView) -> Option<Ratio> {
     (ratio.is_finite() && ratio > 0.0).then(|| (ratio, judged.judged_interval().map(|_| interval)))
 }
 
-/// Whether any column is compared with the baseline.
+/// Returns whether any column is compared with the baseline.
 pub(super) fn applies(view: &View<'_>) -> bool {
     let mut cells = view.rows.iter().flat_map(|row| row.cells.iter().skip(1).map(move |cell| (row, cell)));
     view.compares() && cells.any(|(row, cell)| ratio_of(view, row, cell).is_some())
@@ -74,13 +74,13 @@ impl Scale {
     }
 }
 
-/// The change with its mark, as in the table.
+/// Returns the change with its mark, as in the table.
 fn change_text(cell: &CellView) -> String {
     let change = cell.judged.map(|judged| minus(&judged.change().text()));
     change.map(|change| format!("{change} {}", cell.mark).trim_end().to_owned()).unwrap_or_default()
 }
 
-/// The distance between the points of a case. Many targets at many cases are closer together, to fit a page.
+/// Returns the distance between the points of a case. Many targets at many cases are closer together, to fit a page.
 fn pitch(rows: usize, others: usize) -> f64 {
     const PAGE: f64 = 620.0;
     match others {
@@ -254,7 +254,7 @@ fn axis(fleet: &Fleet) -> String {
     format!("change of speed against {} (right is faster)", fleet.baseline)
 }
 
-/// The mean with its prediction interval, or else its interval, as ratios of speed.
+/// Returns the mean with its prediction interval, or else its interval, as ratios of speed.
 fn widest(mean: &RandomEffects, better: Better) -> Ratio {
     let interval = mean.prediction.or(mean.interval);
     (speed(mean.ratio, better), interval.map(|interval| speed_interval(interval, better)))

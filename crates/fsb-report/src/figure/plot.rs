@@ -42,7 +42,7 @@ pub(super) struct Area {
 pub(super) struct Ticks(pub(super) Vec<(f64, String)>);
 
 impl Area {
-    /// The area beside these labels and values.
+    /// Returns the area beside these labels and values.
     pub(super) fn beside<'a>(labels: impl Iterator<Item = &'a str>, values: impl Iterator<Item = &'a str>) -> Area {
         let widest = |found: f64, next: f64| found.max(next);
         let labels = labels.map(|label| width(label, TEXT)).fold(40.0, widest).min(LABELS);

@@ -66,12 +66,12 @@ impl Item {
 /// The width of the outline of an open marker.
 const OUTLINE: f64 = 1.0;
 
-/// The colour of a column.
+/// Returns the colour of a column.
 pub(crate) fn color(place: usize) -> Color {
     Color(look::LIGHT[look::hue(place)])
 }
 
-/// The marker of a column.
+/// Returns the marker of a column.
 pub(crate) fn marker(place: usize, center: [f64; 2], radius: f64) -> Vec<Item> {
     let symbol = look::symbol(place);
     let (symbol, has_dot) = symbol.strip_suffix("-dot").map_or((symbol, false), |symbol| (symbol, true));
@@ -92,7 +92,7 @@ pub(crate) fn marker(place: usize, center: [f64; 2], radius: f64) -> Vec<Item> {
     items
 }
 
-/// The corners of a shape within a circle of radius one. Returns `None` for the circle.
+/// Returns the corners of a shape within a circle of radius one. Returns `None` for the circle.
 fn corners(shape: &str) -> Option<Vec<[f64; 2]>> {
     Some(match shape {
         "square" => regular(4, FRAC_PI_4, 1.15),

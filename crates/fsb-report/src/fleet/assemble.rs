@@ -1,6 +1,6 @@
 //! Assembles the answer of a fleet from the results of its hosts.
 //!
-//! Each host is visited once for each comparison that it has, so the cost is linear in the number of hosts.
+//! Each host is read once for each of its comparisons, so the cost is linear in the number of hosts.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -18,9 +18,9 @@ use super::host::{HostCell, HostEffect, HostResult};
 use super::text::sentence;
 use crate::show::{counted, some_of};
 
-/// The fewest hosts whose differences can be explained: two groups of two.
+/// The smallest number of hosts whose differences can be explained: two groups of two.
 const FEWEST_EXPLAINED: usize = 4;
-/// The number of names in a warning.
+/// The maximum number of names in a warning.
 const SHOWN: usize = 5;
 
 /// A comparison while its hosts are collected.
@@ -201,7 +201,7 @@ impl<'a> Collected<'a> {
 struct Division {
     /// The properties that divide the hosts in this way.
     properties: Vec<String>,
-    /// The group of each host; `None` for a host that no other host is like.
+    /// The group of each host; `None` for a host whose value no other host has.
     groups: Vec<Option<usize>>,
     /// The value of the first property in each group.
     values: Vec<String>,
@@ -227,7 +227,7 @@ fn grouped<'a>(values: &[Option<&'a str>]) -> Option<(Vec<Option<usize>>, Vec<St
     (names.len() >= 2).then(|| (groups, names.into_iter().map(str::to_owned).collect()))
 }
 
-/// Returns the commonest definition of each name, the first one of several that are as common.
+/// Returns the most frequent definition of each name. Of several equally frequent ones, the first counts.
 fn common_definitions<'a, D: Eq + Hash>(all: impl Iterator<Item = (&'a str, &'a D)>) -> HashMap<&'a str, &'a D> {
     let mut counts: HashMap<&str, IndexMap<&D, usize>> = HashMap::new();
     for (name, definition) in all {
@@ -240,7 +240,7 @@ fn common_definitions<'a, D: Eq + Hash>(all: impl Iterator<Item = (&'a str, &'a 
     counts.into_iter().filter_map(|(name, known)| Some((name, commonest(known)?))).collect()
 }
 
-/// Returns the parameters in which a case differs from that of most hosts: `file_size is 64 instead of 128`.
+/// Returns the parameters in which a case differs from the case of most hosts: `file_size is 64 instead of 128`.
 fn differences(own: &BTreeMap<String, Value>, common: &BTreeMap<String, Value>) -> String {
     let names: BTreeSet<&String> = own.keys().chain(common.keys()).collect();
     let text = |value: Option<&Value>| value.map_or_else(|| "absent".to_owned(), ToString::to_string);

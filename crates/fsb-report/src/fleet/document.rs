@@ -1,4 +1,4 @@
-//! The answer of a fleet as a document: the contract `fsbench/fleet/1`.
+//! The answer of a fleet as a document with the schema `fsbench/fleet/1`.
 
 use fsb_model::Better;
 use fsb_stats::{Interval, RandomEffects, Verdict};
@@ -13,7 +13,7 @@ pub const SCHEMA: &str = "fsbench/fleet/1";
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fleet {
-    /// The name and version of the contract.
+    /// The name and version of the schema.
     pub schema: &'static str,
     /// The baseline: the target that the others are compared with.
     #[serde(rename = "reference")]
@@ -24,7 +24,7 @@ pub struct Fleet {
     pub left_out: Vec<LeftOut>,
     /// One comparison for each case and target, in the order of the first plan that has it.
     pub comparisons: Vec<FleetComparison>,
-    /// Cases and targets that a host defines in another way than most hosts, which are not compared.
+    /// Cases and targets that are not compared, because a host defines them differently from most hosts.
     pub unmatched: Vec<Unmatched>,
     /// Warnings about the hosts together.
     pub warnings: Vec<String>,
@@ -34,9 +34,9 @@ pub struct Fleet {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FleetHost {
-    /// Its name: as `--on` named it, or that of its directory.
+    /// The name of the host as given to `--on`, or the name of the run directory.
     pub name: String,
-    /// When its run began, RFC 3339 in UTC.
+    /// The time at which the run began: RFC 3339 in UTC.
     pub started: String,
     /// The version of fsb that made the run.
     pub fsb_version: String,
@@ -48,13 +48,13 @@ pub struct FleetHost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// The name of the host, or the path that was to be read.
+    /// The name of the host, or the path that fsb could not read.
     pub host: String,
     /// The reason.
     pub reason: String,
 }
 
-/// A case or a target that a host defines in its own way.
+/// A case or a target that a host defines differently from most hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unmatched {
@@ -74,9 +74,9 @@ pub struct FleetComparison {
     pub workload: String,
     /// The target that is compared with the baseline.
     pub target: String,
-    /// The metric that ratios are of.
+    /// The metric whose ratio is reported.
     pub metric: String,
-    /// The direction of the metric that is good.
+    /// The direction in which the metric improves.
     pub better: Better,
     /// The answer in one sentence.
     pub sentence: String,
@@ -100,7 +100,7 @@ pub struct HostRatio {
     pub host: String,
     /// The ratio of the metric.
     pub ratio: f64,
-    /// Its interval, as in the report of the host's run.
+    /// The interval of the ratio, as in the report of the host's run.
     pub interval: Interval,
     /// The standard error of the logarithm of the ratio.
     pub error: f64,
@@ -116,11 +116,11 @@ pub struct HostRatio {
 pub struct VerdictCounts {
     /// Hosts on which the target is significantly faster.
     pub faster: usize,
-    /// Hosts on which it is significantly slower.
+    /// Hosts on which the target is significantly slower.
     pub slower: usize,
     /// Hosts on which no difference larger than θ is possible.
     pub equivalent: usize,
-    /// Other hosts.
+    /// Hosts whose runs decide neither.
     pub undecided: usize,
 }
 
@@ -129,7 +129,7 @@ pub struct VerdictCounts {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "snake_case")]
 pub enum Explanation {
-    /// Fewer than four hosts: two groups of two are the least.
+    /// There are fewer than four hosts, but a test needs two groups of two hosts.
     TooFewHosts,
     /// The hosts do not differ significantly, so nothing was tested.
     NoDifferences,
@@ -137,7 +137,7 @@ pub enum Explanation {
     NothingToTest,
     /// No property explains the differences.
     Unexplained {
-        /// The number of tests. Properties that divide the hosts alike share one.
+        /// The number of tests. Properties that divide the hosts in the same way share one test.
         tested: usize,
     },
     /// A property explains the differences.
@@ -148,13 +148,14 @@ pub enum Explanation {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
-    /// The property. Several properties divide the hosts alike: the results do not show which of them is the cause.
+    /// The property, or several properties that divide the hosts in the same way. The results do not show which of
+    /// these is the cause.
     pub properties: Vec<String>,
     /// The groups of hosts, the largest first.
     pub groups: Vec<ExplainedGroup>,
-    /// The number of hosts that no other host is like, which belong to no group.
+    /// The number of hosts without a group, because no other host has the same value.
     pub ungrouped: usize,
-    /// The probability of such a difference by chance, corrected for the number of tests.
+    /// The p-value of the difference between the groups, corrected for the number of tests.
     pub p_value: f64,
     /// The share of the variance between hosts that the groups explain.
     pub explained: f64,

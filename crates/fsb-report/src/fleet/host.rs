@@ -20,21 +20,21 @@ pub struct HostResult {
     pub(super) name: String,
     /// The time at which the run began, RFC 3339 in UTC.
     pub(super) started: String,
-    /// The version of fsb that ran there.
+    /// The version of fsb that made the run.
     pub(super) fsb_version: String,
     /// Whether the run is complete.
     pub(super) is_complete: bool,
-    /// The smallest ratio that matters to its verdicts.
+    /// The smallest ratio that matters to the verdicts of the run.
     pub(super) theta: f64,
     /// The properties that do not depend on the target.
     pub(super) properties: Properties,
-    /// Its targets, in the order of its plan.
+    /// The targets, in the order of the plan.
     pub(super) targets: Vec<HostTarget>,
-    /// The ratios of all its cases and targets to the baseline.
+    /// The ratios of all cases and targets to the baseline.
     pub(super) cells: Vec<HostCell>,
 }
 
-/// A target as one host made it.
+/// The definition of a target on one host.
 #[derive(Debug, Clone)]
 pub(super) struct HostTarget {
     pub(super) name: String,
@@ -48,7 +48,7 @@ pub(super) struct HostTarget {
 #[derive(Debug, Clone)]
 pub(super) struct HostCell {
     pub(super) workload: String,
-    /// The workload with all its parameters, and the metric.
+    /// The workload with all parameters, and the metric.
     pub(super) definition: BTreeMap<String, Value>,
     pub(super) metric: String,
     pub(super) better: Better,
@@ -185,7 +185,7 @@ fn properties(record: &RunRecord) -> Properties {
     add("processor", host.cpu.clone());
     add("number of processors", (host.cpus > 0).then(|| host.cpus.to_string()));
     add("memory", (host.memory_bytes > 0).then(|| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30))));
-    // A host without a name of its processor was not described.
+    // A record without the name of a processor does not describe the host.
     let is_described = !host.architecture.is_empty();
     add("hypervisor", is_described.then(|| host.hypervisor.clone().unwrap_or_else(|| "none".to_owned())));
     add("container", is_described.then(|| host.container.clone().unwrap_or_else(|| "none".to_owned())));
@@ -199,7 +199,7 @@ fn properties(record: &RunRecord) -> Properties {
         add("write cache", bottom.queue.get("write_cache").cloned());
         let scheduler = bottom.queue.get("scheduler").map(|text| chosen(text).to_owned());
         add("I/O scheduler", scheduler);
-        // `ext4 on /dev/vda`.
+        // The text is `ext4 on /dev/vda`. Only the file system can explain a difference.
         add(
             "file system of the image",
             device.backing.as_ref().and_then(|text| Some(text.split_once(' ')?.0.to_owned())),

@@ -43,7 +43,7 @@ struct Section<'a> {
     summary: String,
     explanation: Option<String>,
     left_out: Option<String>,
-    /// The forest plot of its hosts, as SVG. Empty without hosts.
+    /// The forest plot of the hosts, as SVG. Empty without hosts.
     forest: String,
     /// The change of speed of each host.
     changes: Vec<String>,
@@ -92,7 +92,7 @@ mod tests {
         HostResult::new("host".to_owned(), &record, &Summary::of_run(&record, &trials), "ext4").unwrap()
     }
 
-    /// Hosts with one case each and these log-ratios, which the last hosts measured on rotating disks.
+    /// Returns a host for each log-ratio, with one case. The last `rotating` hosts have rotating disks.
     fn hosts(log_ratios: &[f64], rotating: usize) -> Vec<HostResult> {
         let mut base = sample_host();
         base.cells.retain(|cell| cell.workload == CASE);
@@ -124,7 +124,7 @@ mod tests {
         &fleet.comparisons[0]
     }
 
-    /// Forty hosts, of which the last two differ.
+    /// Returns the answer of forty hosts. The last two have rotating disks and lower ratios.
     fn forty() -> Fleet {
         let mut ratios = scattered(0.086, 0.02, 38, 1);
         ratios.extend([-0.2, -0.24]);
@@ -180,7 +180,7 @@ mod tests {
         let fleet = Fleet::new(&all, Vec::new(), "ext4");
         let Explanation::Explained(explained) = &only(&fleet).explanation else { panic!("{:?}", fleet.comparisons) };
         assert_eq!((explained.properties.len(), explained.tested), (2, 1));
-        assert!(screen(&fleet, 1000, false).contains("2 properties that divide the hosts alike"));
+        assert!(screen(&fleet, 1000, false).contains("2 properties that divide the hosts in the same way"));
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn few_hosts_are_answered_with_what_they_can_show() {
         let one = Fleet::new(&hosts(&[0.1], 0), Vec::new(), "ext4");
-        assert!(only(&one).sentence.contains("one host only (web0)"), "{}", only(&one).sentence);
+        assert!(only(&one).sentence.contains("only one host (web0)"), "{}", only(&one).sentence);
         let two = Fleet::new(&hosts(&[0.1, 0.12], 0), Vec::new(), "ext4");
-        assert!(screen(&two, 200, false).contains("no prediction for the next host from fewer than 3"));
+        assert!(screen(&two, 200, false).contains("a prediction for the next host needs 3 hosts"));
         assert_eq!(only(&two).explanation, Explanation::TooFewHosts);
     }
 
@@ -270,7 +270,7 @@ mod tests {
         assert!((0.0060..0.0068).contains(&(interval.hi / interval.lo).ln()), "{interval:?}");
         let within = truth.iter().filter(|log| (prediction.lo.ln()..prediction.hi.ln()).contains(*log)).count();
         assert!((930..=970).contains(&within), "{within} of 1000 in {prediction:?}");
-        // The figure of many hosts fits a page.
+        // The figure of many hosts fits on one page.
         assert!(page(&fleet).contains("1000 hosts against ext4"));
     }
 

@@ -1,4 +1,4 @@
-//! The answer of a fleet as text. Ratios are ratios of speed: those of times are inverted.
+//! The answer of a fleet as text. Ratios are ratios of speed: the ratio of a time is inverted.
 
 use fsb_model::Better;
 use fsb_stats::{Interval, RandomEffects};
@@ -8,9 +8,9 @@ use crate::screen::{WIDTH, paragraph};
 use crate::show::{Change, counted, entry, minus, percent, some_of};
 use crate::visible;
 
-/// The number of items that a line names.
+/// The maximum number of items that a line names.
 const SHOWN: usize = 5;
-/// A group of hosts that is smaller than this is stated to be small.
+/// The text marks a group with fewer hosts than this as small.
 const FEW: usize = 3;
 
 /// Returns a ratio of a metric as a ratio of speed.
@@ -32,7 +32,8 @@ pub(crate) fn change(ratio: f64, interval: Option<Interval>, better: Better) -> 
     minus(&Change::between(speed(ratio, better), interval).text())
 }
 
-/// `9 % faster`, `3.2 times as fast`; the change as text if the interval contains equality.
+/// Returns a change such as `9 % faster` or `3.2 times as fast`, and its interval. Returns `None` if the interval
+/// contains equality.
 fn clear_change(ratio: f64, interval: Interval, better: Better) -> Option<(String, String)> {
     let (speed, Interval { lo, hi }) = (speed(ratio, better), speed_interval(interval, better));
     if lo <= 1.0 && hi >= 1.0 {
@@ -60,10 +61,7 @@ pub(super) fn sentence(comparison: &FleetComparison, baseline: &str) -> String {
     let Some(interval) = together.interval else {
         let host = &comparison.hosts[0];
         let change = change(host.ratio, Some(host.interval), *better);
-        return format!(
-            "{target} at {workload}: one host only ({}): {change}; two hosts are the least for a mean.",
-            host.host
-        );
+        return format!("{target} at {workload}: only one host ({}): {change}; a mean needs two hosts.", host.host);
     };
     if let Explanation::Explained(explained) = explanation {
         return explained_sentence(comparison, explained, baseline, n);
@@ -84,7 +82,7 @@ pub(super) fn sentence(comparison: &FleetComparison, baseline: &str) -> String {
     format!("{mean}; {}.", counts_text(comparison))
 }
 
-/// `faster on 31, slower on 2, undecided on 7`.
+/// Returns text such as `faster on 31, slower on 2, undecided on 7`.
 fn counts_text(comparison: &FleetComparison) -> String {
     let counts = &comparison.verdicts;
     let all = [
@@ -97,8 +95,8 @@ fn counts_text(comparison: &FleetComparison) -> String {
     listed.collect::<Vec<_>>().join(", ")
 }
 
-/// `xfs is 11 % faster than ext4 at create on 38 of 40 hosts [9, 13]; on the 2 with rotating disk it is 20 % slower [15,
-/// 25] (only 2 hosts)`.
+/// Returns a sentence such as `xfs is 11 % faster than ext4 at create on 38 of 40 hosts [9, 13]; on the 2 with rotating
+/// disk it is 20 % slower [15, 25] (only 2 hosts)`.
 fn explained_sentence(comparison: &FleetComparison, explained: &Explained, baseline: &str, n: usize) -> String {
     let FleetComparison { workload, target, better, .. } = comparison;
     let name = &explained.properties[0];
@@ -131,7 +129,7 @@ fn explained_sentence(comparison: &FleetComparison, explained: &Explained, basel
     parts.join("; ") + "."
 }
 
-/// Returns the numbers of all hosts together: `mean +9 % [+6 +12]; next host [−2 +20]; I² 87 %, τ 5 %`.
+/// Returns the estimates of the random-effects model: `mean +9 % [+6 +12]; next host [−2 +20]; I² 87 %, τ 5 %`.
 pub(crate) fn summary_text(comparison: &FleetComparison, together: &RandomEffects) -> String {
     let better = comparison.better;
     let mut parts = vec![format!("mean {}", change(together.ratio, together.interval, better))];
@@ -140,7 +138,7 @@ pub(crate) fn summary_text(comparison: &FleetComparison, together: &RandomEffect
             let ends = Change::between(speed(together.ratio, better), Some(speed_interval(prediction, better))).ends;
             ends.map_or_else(String::new, |(lo, hi)| minus(&format!("next host [{lo} {hi}]")))
         }
-        None => "no prediction for the next host from fewer than 3".to_owned(),
+        None => "a prediction for the next host needs 3 hosts".to_owned(),
     });
     if let Some(between) = &together.heterogeneity {
         parts.push(format!(
@@ -156,7 +154,7 @@ pub(crate) fn summary_text(comparison: &FleetComparison, together: &RandomEffect
     parts.join("; ")
 }
 
-/// `0.03`, `0.004`, `below 0.001`.
+/// Returns a probability as text: `0.03`, `0.004` or `below 0.001`.
 fn probability(p: f64) -> String {
     match p {
         p if p < 0.001 => "below 0.001".to_owned(),
@@ -165,7 +163,7 @@ fn probability(p: f64) -> String {
     }
 }
 
-/// Returns the result of the search for a property, or `None` if nothing was to be explained.
+/// Returns the result of the search for a property, or `None` if the hosts do not differ.
 pub(crate) fn explanation_text(explanation: &Explanation) -> Option<String> {
     match explanation {
         Explanation::TooFewHosts | Explanation::NoDifferences => None,
@@ -179,12 +177,14 @@ pub(crate) fn explanation_text(explanation: &Explanation) -> Option<String> {
             let alike = match properties.len() {
                 1 => names,
                 count => {
-                    format!("{names} ({count} properties that divide the hosts alike; any of them may be the cause)")
+                    format!(
+                        "{names} ({count} properties that divide the hosts in the same way; any of them may be the cause)"
+                    )
                 }
             };
             let outside = match ungrouped {
                 0 => String::new(),
-                count => format!("; {} that no other is like left out", counted(*count, "host")),
+                count => format!("; {} in no group", counted(*count, "host")),
             };
             let share = (explained * 100.0).round();
             Some(format!(

@@ -398,8 +398,7 @@ pub(in crate::format) const TRIAL_COLUMNS: [&str; 18] = [
     "unsafe",
 ];
 
-/// Writes the file as a run directory holds it. Where nothing is judged by the run, one more column says why in every
-/// line.
+/// Writes trials.csv. If nothing of the run is judged, each line has one more column with the reason.
 fn write_trials(trials: &[ReportTrial], summary: &Summary, output: &mut dyn Write) -> io::Result<()> {
     let unjudged = summary.unjudged.as_deref();
     let mut writer = ::csv::WriterBuilder::new().from_writer(output);
@@ -435,7 +434,8 @@ pub(in crate::format) fn trial_records<'a>(
     })
 }
 
-/// The metrics of a trial that belong here, with their values; for one without a value, what it would have measured.
+/// Returns the metrics of a trial for this file, with their values. A trial without values has the metrics that it
+/// would have measured.
 fn lines<'a>(
     trial: &'a ReportTrial,
     kinds: &HashMap<&str, &'a MetricKind>,
@@ -520,7 +520,7 @@ mod tests {
         reader.deserialize().map(|line| line.expect("the table is CSV")).collect()
     }
 
-    /// The only value of a line that has all of these.
+    /// Returns the only value of a line that has all of these.
     fn value<'a>(lines: &'a [HashMap<String, String>], wanted: &[(&str, &str)]) -> &'a str {
         let fits = |line: &&HashMap<String, String>| wanted.iter().all(|(column, text)| line[*column] == *text);
         let found: Vec<_> = lines.iter().filter(fits).collect();

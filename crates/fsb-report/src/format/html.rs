@@ -471,7 +471,7 @@ mod tests {
             (summary, trials, html)
         }
 
-        /// The page without the script of the chart library, whose text is not ours.
+        /// Returns the page without the script of the chart library, whose text is not ours.
         fn own(html: &str) -> String {
             html.replace(PLOTLY.as_str(), "")
         }

@@ -1,4 +1,4 @@
-//! Everything for programs: a run by the contract `fsbench/report/1`, a comparison by `fsbench/comparison/1`.
+//! The JSON format: a run with the schema `fsbench/report/1`, a comparison with `fsbench/comparison/1`.
 
 use std::io::{self, Write};
 
@@ -25,7 +25,7 @@ pub const SCHEMA: &str = "fsbench/report/1";
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Contract<'a> {
-    /// The name and version of the contract.
+    /// The name and version of the schema.
     schema: &'static str,
     #[serde(flatten)]
     summary: &'a Summary,

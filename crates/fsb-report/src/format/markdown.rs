@@ -14,7 +14,7 @@ pub(super) const FORMAT: Format = Format {
     write: |report, output| output.write_all(render(report).as_bytes()),
 };
 
-/// The headline, the table, findings, what they rest on, warnings.
+/// Returns the headline, the table, findings, their basis, and warnings.
 pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();

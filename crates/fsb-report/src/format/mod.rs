@@ -29,7 +29,7 @@ pub static FORMATS: &[Format] = &[
     figure::PDF,
 ];
 
-/// The format of that name.
+/// Returns the format of that name.
 pub fn find(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }

@@ -47,7 +47,7 @@ mod tests {
     use crate::sample;
     use crate::sample_sets::{compared, iozone};
 
-    /// The fields of each line by the names of their columns.
+    /// Returns the fields of each line by the names of their columns.
     fn read(report: &Report<'_>) -> Vec<std::collections::HashMap<String, String>> {
         let table = FORMAT.render(report);
         let mut reader = ::csv::Reader::from_reader(table.as_bytes());

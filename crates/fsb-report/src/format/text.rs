@@ -387,7 +387,7 @@ fn tail_line(name: &str, names: usize, texts: [String; 4]) -> String {
     format!("  {name:<names$}{cells}").trim_end().to_owned()
 }
 
-/// The largest value of all blocks. A mean of maxima would grow with the length of a block.
+/// Returns the largest value of all blocks. A mean of maxima would grow with the length of a block.
 fn longest_text(found: &Secondary) -> String {
     found.unit.show(found.description.max)
 }

@@ -60,7 +60,7 @@ fn workbook(report: &Report<'_>) -> Result<Vec<u8>, XlsxError> {
     book.save_to_buffer()
 }
 
-/// The start of the first trial, so that the same run gives the same file.
+/// Returns the start of the first trial, so that the same run gives the same file.
 fn created(report: &Report<'_>) -> Option<ExcelDateTime> {
     let Report::Run { trials, .. } = report else { return None };
     let first = trials.iter().filter_map(|trial| trial.started).reduce(f64::min)?;
@@ -190,7 +190,7 @@ const WIDEST: usize = 60;
 const LONGEST: usize = 32_000;
 
 impl Cell {
-    /// A value of the summary table.
+    /// Returns a value of the summary table.
     fn of_value(value: Value<'_>, unit: Unit) -> Cell {
         match value {
             Value::Empty => Cell::Empty,
@@ -208,7 +208,7 @@ impl Cell {
         Cell::Number(count as f64, "0")
     }
 
-    /// A field of a table of text; a number if it is one and its column holds numbers.
+    /// Returns a field of a table of text; a number if it is one and its column holds numbers.
     fn of_text(text: String, is_number: bool) -> Cell {
         match text.parse::<f64>() {
             _ if text.is_empty() => Cell::Empty,
@@ -218,7 +218,7 @@ impl Cell {
     }
 }
 
-/// The text without characters that hide, or that XML has no place for.
+/// Returns the text without invisible characters and characters that XML forbids.
 fn harmless(text: &str) -> String {
     visible::lines(text).replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}")
 }
@@ -305,7 +305,7 @@ mod tests {
     use crate::sample;
     use crate::sample_sets::{compared, iozone};
 
-    /// A file of the archive.
+    /// Returns a file of the archive.
     fn part(book: &[u8], name: &str) -> String {
         let mut archive = zip::ZipArchive::new(Cursor::new(book)).expect("an archive");
         let mut text = String::new();

@@ -75,7 +75,7 @@ fn sort_into_cases<'a>(record: &'a RunRecord, trials: &'a [ReportTrial]) -> Vec<
 /// The state of a case while its run continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseNow {
-    /// Its label.
+    /// The label.
     pub workload: String,
     /// Whether it needs more blocks.
     pub state: CaseState,

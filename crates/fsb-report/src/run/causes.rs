@@ -1,9 +1,9 @@
-//! The causes of a difference, from what every run records: CPU time, and what the device did for an operation.
+//! The causes of a difference, from data that every run records: CPU time, flushes and bytes per operation.
 //!
-//! The time of an operation is its CPU time and waiting. Waiting is set beside the flushes and the bytes of an operation,
-//! at the cost that the probe of the raw device measured in the same block, with one request at a time. What remains is
-//! printed as not explained. It is negative if the device was faster than the probe, for example with several requests
-//! at once.
+//! The time of an operation is the sum of its CPU time and its waits. The waits are estimated from the flushes and
+//! bytes of an operation. The cost of each was measured by the probe of the raw device in the same block, with one
+//! request at a time. The rest is reported as not explained. It is negative if the device was faster than in the probe,
+//! for example with several requests at once.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub enum CauseKind {
     Flushes,
     /// Bytes that the device read and wrote.
     Bytes,
-    /// The rest.
+    /// The part that the other causes do not explain.
     NotExplained,
 }
 
@@ -54,7 +54,8 @@ pub struct Cause {
     pub kind: CauseKind,
     /// Seconds per operation, as a mean over the blocks; negative if the candidate needs less.
     pub seconds: f64,
-    /// Its interval. Those of all causes of a difference hold together with 95 % (Bonferroni).
+    /// The interval of `seconds`. The intervals of all causes of a difference hold together with 95 % confidence
+    /// (Bonferroni).
     pub interval: Interval,
 }
 
@@ -78,8 +79,8 @@ pub struct Explanation {
 type Costs = (f64, [f64; CAUSES.len()]);
 const CAUSES: [CauseKind; 3] = [CauseKind::Cpu, CauseKind::Flushes, CauseKind::Bytes];
 
-/// Explains differences from the baseline: of rates of operations that a probed device served. Each has the label of its
-/// workload, and the place of its target in the plan.
+/// Explains differences from the baseline in rates of operations, if the device was probed. Each explanation has the
+/// label of its workload and the index of its target in the plan.
 pub(super) fn explanations(
     record: &RunRecord,
     differences: &[(&str, usize)],
@@ -104,8 +105,9 @@ pub(super) fn explanations(
     differences.iter().filter_map(explained).collect()
 }
 
-/// Returns the time of an operation and what CPU, flushes and bytes account for. Returns `None` if the trial is invalid or
-/// lacks a count, if its number of workers is unknown, or if the device was not probed in its block.
+/// Returns the time of an operation, and the parts of it that CPU, flushes and bytes account for. Returns `None` if the
+/// trial is invalid or lacks a count, if its number of workers is unknown, or if the device was not probed in its
+/// block.
 fn costs(record: &RunRecord, trial: &ReportTrial) -> Option<Costs> {
     let rates = record.devices_probed.get(&trial.block)?.get(&trial.what.target)?;
     let workers = workers(trial).filter(|_| trial.outcome == Outcome::Ok)?;
@@ -128,7 +130,7 @@ fn workers(trial: &ReportTrial) -> Option<f64> {
     known.then(|| factor("threads") * factor("processes"))
 }
 
-/// Returns the seconds of a flush and of a byte on the raw device.
+/// Returns the seconds of a flush and of a byte on the raw device. Returns `None` if the probe lacks a rate.
 fn prices(trial: &ReportTrial, rates: &DeviceRates) -> Option<[f64; 2]> {
     let is_random = trial.what.params.get("access").is_some_and(|access| access == "random");
     let of_byte = match (trial.what.writes(), is_random) {
@@ -184,8 +186,8 @@ pub(super) fn signed_times(seconds: f64) -> (&'static str, impl Fn(f64) -> Strin
 }
 
 impl Explanation {
-    /// `append 4K, durable each: xfs needs 78 µs less per operation than ext4: flushes -61 [-70 -52], CPU -9 [-11 -7], not
-    /// explained -8 [-16 -1] µs.` Leaves out causes whose interval contains 0.
+    /// Returns a sentence such as `append 4K, durable each: xfs needs 78 µs less per operation than ext4: flushes -61
+    /// [-70 -52], CPU -9 [-11 -7], not explained -8 [-16 -1] µs.` Leaves out causes whose interval contains 0.
     pub fn line(&self) -> String {
         let (unit, number) = signed_times(self.seconds);
         let shown = |cause: &&Cause| cause.kind == CauseKind::NotExplained || !cause.interval.contains(0.0);

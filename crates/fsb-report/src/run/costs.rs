@@ -23,10 +23,11 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     lines.into_iter().flatten().collect()
 }
 
-/// `p99 where each operation is flushed: ext4 1.21 ms, xfs 980 µs at append 4K, durable each.`
+/// Returns a sentence such as `p99 where each operation is flushed: ext4 1.21 ms, xfs 980 µs at append 4K, durable
+/// each.`
 fn flushed(summary: &Summary) -> Option<String> {
-    /// Mean flushes per operation from which on a file system counts as one that flushes at each operation. Not every
-    /// flush reaches the device on its own.
+    /// The smallest mean number of flushes per operation of a file system that flushes at each operation. The kernel
+    /// may merge flushes.
     const EACH: f64 = 0.9;
     let cases = summary.cases.iter().filter_map(|case| {
         let each = |cell: &Measured| {
@@ -44,18 +45,18 @@ fn flushed(summary: &Summary) -> Option<String> {
             Some(format!("{} {}", target.label(), fsb_model::units::show_seconds(p99(cell)?)))
         });
         let lines: Vec<String> = lines.collect();
-        // A partial list would suggest that the other targets have none.
+        // A partial list would suggest that the other targets do not flush.
         (lines.len() == measured().count()).then(|| format!("{} at {}", lines.join(", "), case.workload))
     });
     let cases: Vec<String> = cases.collect();
     (!cases.is_empty()).then(|| format!("p99 where each operation is flushed: {}.", cases.join("; ")))
 }
 
-/// `Device bytes for each byte written: ext4 1.9 [1.8 2.0] and btrfs 3.1 [3.0 3.3] (geometric mean of 4 workloads, 95 %
-/// intervals). With btrfs, a disk rated for 600 TBW holds 194 TB of such writes.` The second sentence is left out where the
-/// largest number does not differ significantly from the smallest one.
+/// Returns a sentence such as `Device bytes for each byte written: ext4 1.9 [1.8 2.0] and btrfs 3.1 [3.0 3.3]
+/// (geometric mean of 4 workloads, 95 % intervals). With btrfs, a disk rated for 600 TBW holds 194 TB of such writes.`
+/// The second sentence is left out where the largest number does not differ significantly from the smallest one.
 fn wear(summary: &Summary) -> Option<String> {
-    /// An endurance that makers of consumer disks state for 1 TB.
+    /// The endurance in TBW that manufacturers state for consumer disks of 1 TB.
     const RATED: f64 = 600.0;
     // A case counts only if all targets have it, so that all means are of the same work.
     fn points(cell: &Measured) -> Option<&[BlockValue]> {
@@ -67,7 +68,7 @@ fn wear(summary: &Summary) -> Option<String> {
         .filter(|case| case.withheld.is_none())
         .filter_map(|case| case.cells.iter().map(points).collect())
         .collect();
-    // By block and target: the sum of the logarithms, and the number of cases that have one.
+    // By block and target: the sum of the logarithms, and the number of cases with a value.
     let mut sums: BTreeMap<u32, Vec<(f64, usize)>> = BTreeMap::new();
     for case in &cases {
         for (target, points) in case.iter().enumerate() {
@@ -109,13 +110,13 @@ fn wear(summary: &Summary) -> Option<String> {
     ))
 }
 
-/// `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
+/// Returns a sentence such as `Space that the files take differs: xfs +13 % [+12 +14] at create 4K files, durable.`
 fn space(summary: &Summary) -> Option<String> {
     let cases = differing(summary, SPACE, |_| true);
     (!cases.is_empty()).then(|| format!("Space that the files take differs: {}.", describe_cases(&cases)))
 }
 
-/// `No device I/O in the timed part: read 1M, warm; rename 4K files.`
+/// Returns a sentence such as `No device I/O in the timed part: read 1M, warm; rename 4K files.`
 fn in_memory(summary: &Summary) -> Option<String> {
     let idle = |cell: &Measured| {
         let moved = cell.beside("device_bytes_per_operation").map(|found| found.description.max);
@@ -134,8 +135,8 @@ fn in_memory(summary: &Summary) -> Option<String> {
     (!cases.is_empty()).then(|| format!("No device I/O in the timed part: {}.", some_cases(&cases)))
 }
 
-/// `Round trips to the NFS server, an operation: nfs 3.20 at create 4K files, durable.` Calls are counted, not timed, so
-/// they are the same on emulated processors.
+/// Returns a sentence such as `Round trips to the NFS server per operation: nfs 3.20 at create 4K files, durable.`
+/// Calls are counted, not timed, so they are the same on emulated processors.
 fn round_trips(summary: &Summary) -> Option<String> {
     let of_case = |case: &Workload| {
         let named = summary.targets.iter().zip(&case.cells).filter_map(|(target, cell)| {
@@ -146,10 +147,11 @@ fn round_trips(summary: &Summary) -> Option<String> {
         (!named.is_empty()).then(|| (listed(&named), case.workload.clone()))
     };
     let cases: Vec<(String, String)> = summary.cases.iter().filter_map(of_case).collect();
-    (!cases.is_empty()).then(|| format!("Round trips to the NFS server, an operation: {}.", describe_cases(&cases)))
+    (!cases.is_empty()).then(|| format!("Round trips to the NFS server per operation: {}.", describe_cases(&cases)))
 }
 
-/// `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M, warm.`
+/// Returns a sentence such as `CPU time per operation differs where speed does not: xfs +12 % [+8 +16] at read 1M,
+/// warm.`
 fn processors(summary: &Summary) -> Option<String> {
     let even = |cell: &Measured| cell.against.as_ref().is_some_and(|against| !against.verdict.is_sure());
     let cases = differing(summary, CPU, even);
@@ -157,8 +159,8 @@ fn processors(summary: &Summary) -> Option<String> {
         .then(|| format!("CPU time per operation differs where speed does not: {}.", describe_cases(&cases)))
 }
 
-/// Returns the changes of a cost against the baseline that are significant and larger than matters, with the names of
-/// their cases.
+/// Returns the changes of a cost against the baseline that are significant and larger than the smallest ratio that
+/// matters, with the names of their cases.
 fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool) -> Vec<(String, String)> {
     let of_case = |case: &Workload| {
         let cells = summary.targets.iter().zip(&case.cells).filter(|(_, cell)| is_meant(cell));
@@ -172,8 +174,9 @@ fn differing(summary: &Summary, cost: &str, is_meant: impl Fn(&Measured) -> bool
     summary.cases.iter().filter(|_| summary.compares()).filter_map(of_case).collect()
 }
 
-/// `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files, durable.`: the speeds that
-/// deferred work changes significantly and by more than matters.
+/// Returns a sentence such as `Including deferred work: ext4 -12 % [-14 -10] and xfs -4 % [-5 -3] at delete 4K files,
+/// durable.` It lists the speeds that deferred work changes significantly and by more than the smallest ratio that
+/// matters.
 pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
     let of_case = |case: &Workload| {
         let cells = summary.targets.iter().zip(&case.cells);
@@ -186,7 +189,7 @@ pub(super) fn deferred_line(summary: &Summary) -> Option<String> {
     (!cases.is_empty()).then(|| format!("Including deferred work: {}.", describe_cases(&cases)))
 }
 
-/// Returns the change of a cell's speed if the clock runs on until the target is idle.
+/// Returns the change of a cell's speed if deferred work counts. Returns `None` if it is not significant.
 fn deferred_change(cell: &Measured, better: Better) -> Option<String> {
     let comparison = significant(cell, |metric| metric.ends_with(WITH_DEFERRED))?;
     let speed = if better == Better::Higher { comparison.clone() } else { comparison.inverse() };
@@ -256,10 +259,10 @@ fn is_compared(metric: &str) -> bool {
     metric == CPU || metric == SPACE || metric.ends_with(WITH_DEFERRED)
 }
 
-/// Returns the values to compare and the direction that is good. Returns `None` for metrics that are not compared, and
-/// if a value is not positive.
+/// Returns the values to compare and the better direction. Returns `None` for metrics that are not compared, and if a
+/// value is not positive.
 fn samples(case: &Workload, target: usize, found: &Secondary) -> Option<([Vec<BlockValue>; 2], Better)> {
-    // Both rates of a trial are of one slice of the medium, which cancels out.
+    // Both rates of a trial are of the same slice of the medium, so the slice cancels out.
     let without_slice =
         |points: &[BlockValue]| points.iter().map(|point| BlockValue { slice: None, within: None, ..*point }).collect();
     let (samples, better): ([Vec<BlockValue>; 2], Better) = match found.metric.as_str() {
@@ -275,7 +278,8 @@ fn samples(case: &Workload, target: usize, found: &Secondary) -> Option<([Vec<Bl
     positive.then_some((samples, better))
 }
 
-/// Returns the comparison of a metric of a cell, if it is significant and differs by more than matters.
+/// Returns the comparison of a metric of a cell, or `None` if it is not significant or not larger than the smallest
+/// ratio that matters.
 pub(super) fn significant(cell: &Measured, is_meant: impl Fn(&str) -> bool) -> Option<&Comparison> {
     let found = cell.secondary.iter().find(|secondary| is_meant(&secondary.metric))?;
     found.against.as_ref().filter(|comparison| comparison.verdict.is_sure())
@@ -297,7 +301,7 @@ mod tests {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
         for trial in &mut trials {
             let (cpu, bytes) = cost(&trial.target, trial.block);
-            // With equal speeds, because a difference of speed suppresses the line on CPU time.
+            // The speeds are equal, because a difference of speed suppresses the line on CPU time.
             trial.metrics.truncate(1);
             trial.metrics[0].value = 100.0 + f64::from(trial.block);
             trial.metrics.push(CPU_PER_OPERATION.metric(cpu));
@@ -342,7 +346,7 @@ mod tests {
         assert_eq!(wear(&Summary::of_run(&record, &trials)), None);
     }
 
-    /// Differences at one case that are significant alone, but that chance produces among twelve cases.
+    /// A difference at one of twelve cases is not reported if it is only significant without the correction.
     #[test]
     fn costs_are_corrected_for_the_number_of_rows() {
         let (record, mut trials) = sample::run(&["ext4", "xfs"], 6);
@@ -384,7 +388,7 @@ mod tests {
             trial.metrics.push(RPCS_PER_OPERATION.metric(2.5));
         }
         let line = round_trips(&Summary::of_run(&record, &trials)).unwrap();
-        assert_eq!(line, "Round trips to the NFS server, an operation: nfs 2.50 at write 1M, durable.");
+        assert_eq!(line, "Round trips to the NFS server per operation: nfs 2.50 at write 1M, durable.");
         let (record, trials) = sample::run(&["ext4", "xfs"], 6);
         assert_eq!(round_trips(&Summary::of_run(&record, &trials)), None);
     }

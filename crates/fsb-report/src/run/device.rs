@@ -21,8 +21,8 @@ const KINDS: [RateKind; 4] = [
     (|rates| rates.flushed_writes, "flushed writes", show_count),
 ];
 
-/// `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`: geometric means over the
-/// blocks with half-widths of their 95 % intervals.
+/// Returns text such as `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`. The
+/// numbers are geometric means over the blocks, with half-widths of their 95 % intervals.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
     let said = KINDS.iter().filter_map(|(rate, what, show)| {
         let logs = logs(record, |block| block > 0, *rate);
@@ -112,8 +112,8 @@ pub(crate) fn disk_kind(record: &RunRecord, device: &DeviceManifest) -> Option<&
     }
 }
 
-/// `on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75 ms); cold for this
-/// machine, but its host may cache`. Returns `None` if the device has no name.
+/// Returns text such as `on ext4 on vda (virtual disk, volatile write cache, writeback throttled for reads within 75
+/// ms); cold for this machine, but its host may cache`. Returns `None` if the device has no name.
 pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Option<String> {
     if device.name.is_empty() {
         return None;
@@ -188,7 +188,7 @@ mod tests {
         DeviceRates { read: 1e9, write: 500e6 * factor, random_reads: 12_000.0, flushed_writes: 1_400.0 }
     }
 
-    /// A run whose device wrote at these factors in its blocks, the warm-up first.
+    /// Returns a run whose device wrote at these factors in its blocks, the warm-up first.
     fn run(factors: &[f64]) -> RunRecord {
         let (mut record, _) = sample::run(&["ext4", "xfs"], 5);
         for (block, factor) in factors.iter().enumerate() {

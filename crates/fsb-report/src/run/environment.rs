@@ -20,7 +20,7 @@ use crate::show::{percent, scale};
 pub struct EnvironmentTable {
     /// The subject of the table.
     pub title: String,
-    /// Its lines.
+    /// The lines.
     pub rows: Vec<EnvironmentRow>,
 }
 

@@ -53,7 +53,7 @@ fn differences(record: &RunRecord, target: &Target, wanted: fn(&GeometryDifferen
     found.differences(large).iter().filter(|difference| wanted(difference)).map(in_words).collect()
 }
 
-/// `blocks of 1 KiB instead of 4 KiB`.
+/// Returns text such as `blocks of 1 KiB instead of 4 KiB`.
 fn in_words(difference: &GeometryDifference) -> String {
     match difference {
         GeometryDifference::Quantity { dimension, found, expected } => {
@@ -76,7 +76,7 @@ fn in_words(difference: &GeometryDifference) -> String {
     }
 }
 
-/// A size in whole units where it is a whole number of them: `4 KiB`, not `4.00 KiB`.
+/// Returns a size in whole units where it is a whole number of them: `4 KiB`, not `4.00 KiB`.
 fn size(bytes: u64) -> String {
     let units = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B")];
     let whole = units.into_iter().find(|(unit, _)| bytes.is_multiple_of(*unit) && bytes > 0);

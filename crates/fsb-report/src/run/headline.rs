@@ -5,7 +5,7 @@ use fsb_stats::{FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Ve
 use super::risks;
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
-use crate::judged::{TallyWords, Told, bound, resolution_text, tally};
+use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
 use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_cases};
 
 /// Returns the answer: the number of workloads at which each target is fastest, the ties and the undecided ones.
@@ -48,16 +48,19 @@ pub(super) fn headline(summary: &Summary) -> String {
     }
     let names: Vec<String> = summary.targets.iter().map(TargetSummary::label).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let outcomes: Vec<Told<'_>> =
-        summary.cases.iter().map(|case| Told { outcome: &case.ranking.outcome, resolution: case.resolution }).collect();
+    let outcomes: Vec<CountedOutcome<'_>> = summary
+        .cases
+        .iter()
+        .map(|case| CountedOutcome { outcome: &case.ranking.outcome, resolution: case.resolution })
+        .collect();
     let words = TallyWords { best: "fastest", row: "workload", alone: "on one target only", theta: summary.theta };
     let answer = tally(&names, &outcomes, words);
     let faster = risks::faster(summary);
     format!("{}{}{faster}.", risks::preface(summary), answer.trim_end_matches('.'))
 }
 
-/// `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).`; `None` if no target is compared over
-/// several cases, or more than a sentence holds.
+/// Returns a sentence such as `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).` Returns
+/// `None` if no target is compared over several cases, or if there are more targets than a sentence holds.
 pub(super) fn overall(summary: &Summary) -> Option<String> {
     const NAMED: usize = 4;
     let is_answered = summary.cases.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();

@@ -9,7 +9,8 @@ use super::report_trial::ReportTrial;
 use crate::record_text::{interference_text, largest_interference_text};
 use crate::show::{counted, listed};
 
-/// `CPU steal 3 %: 4 of 180 trials affected and retried`; `None` if interference affected no trial.
+/// Returns text such as `CPU steal 3 %: 4 of 180 trials affected and retried`. Returns `None` if interference affected
+/// no trial.
 pub(super) fn warning(trials: &[ReportTrial]) -> Option<String> {
     let measured = || trials.iter().filter(|trial| trial.phase == Phase::Measured);
     let affected: Vec<&ReportTrial> = measured().filter(|trial| !trial.extras().interference.is_empty()).collect();
@@ -63,7 +64,7 @@ impl Share {
         2 * self.affected > self.all
     }
 
-    /// `CPU steal 58 % affected 86 of 96 trials`.
+    /// Returns text such as `CPU steal 58 % affected 86 of 96 trials`.
     pub(super) fn words(&self) -> String {
         format!("{} affected {} of {}", listed(&self.causes), self.affected, counted(self.all, "trial"))
     }

@@ -30,9 +30,9 @@ pub struct Latency {
     pub n: u64,
     /// Mean, seconds.
     pub mean: f64,
-    /// The quantiles that enough operations lie beyond.
+    /// The quantiles with enough operations beyond them.
     pub quantiles: Vec<Quantile>,
-    /// More quantiles, for a curve.
+    /// Further quantiles, for the curve in the chart.
     pub curve: Vec<Quantile>,
 }
 
@@ -88,7 +88,7 @@ fn summary(operation: &str, histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// `p50`, `p99.9`.
+/// Returns the name of a quantile, such as `p50` or `p99.9`.
 pub(crate) fn quantile_name(q: f64) -> String {
     format!("p{}", (q * 1e6).round() / 1e4)
 }

@@ -42,15 +42,15 @@ fn design(record: &RunRecord) -> Paragraph {
         Some(Placement::SideBySide { .. }) => {
             "The trial is the statistical unit: all rounds of one workload on one target in a block. A block formats all \
              targets at once, each on its slice of the medium, and measures each workload in rounds: a short sample on \
-             every target, in a random order. So a drift of the machine affects all targets of a round alike. Slices \
-             rotate from block to block, so that no place favours a target. The value of a trial is the geometric mean \
-             over its rounds without the first one. Warm-up is not analysed."
+             every target, in a random order. Drift of the machine therefore affects all targets of a round alike. Slices \
+             rotate from block to block, so that no target has the fastest part of the medium. The value of a trial is the \
+             geometric mean over its rounds without the first one. Warm-up is not analysed."
         }
         _ => {
             "The trial is the statistical unit: one execution of one workload on one target. A block measures \
              every target once, in random order. Each is formatted and mounted alone, and runs the workloads in an \
-             order that all targets of the block share. So a drift of the machine affects all targets alike, and the \
-             spread between blocks includes the luck of layout. Warm-up trials are not analysed."
+             order that all targets of the block share. Drift of the machine therefore affects all targets alike, and the \
+             spread between blocks includes the variation of layout. Warm-up trials are not analysed."
         }
     };
     Paragraph { title: "Blocks and trials", text: text.to_owned() }
@@ -63,9 +63,9 @@ fn interim_analyses(record: &RunRecord) -> Option<Paragraph> {
         title: "Interim analyses",
         text: format!(
             "Interim analyses were planned before the first block, after {} blocks. A workload ends at one of them if it is \
-             decided and its intervals are no wider than ±{}. Intervals of an interim analysis have 8 % of the level, and those \
-             of the last one what is left, such that all analyses together hold with 95 %. The last one counts as such if \
-             the budget or a number of blocks ended the run; if results or a signal did, it is an interim one.",
+             decided and its intervals are no wider than ±{}. Each interim analysis has 8 % of the level α = 5 %, and the final \
+             analysis has the rest, so that all analyses together hold with 95 %. The last analysis is final if the budget or \
+             a number of blocks ended the run. It is an interim analysis if results or a signal ended it.",
             listed(&planned),
             percent(2.0 * record.plan.theta)
         ),
@@ -79,11 +79,12 @@ fn rounds(summary: &Summary) -> Option<Paragraph> {
         text: "The scatter of a ratio has two sources, printed as standard deviations: between rounds of a block, and \
                between blocks beyond what their rounds explain (method of moments, not below zero). More rounds \
                reduce only the first. The geometric mean over rounds gives the usual speed of a sample; the ratio of total times, \
-               printed where it differs by more than half of what matters, gives the time of all samples together, of which few \
-               that stall may be a large part. The rates of a cell are not stationary if the slopes over the rounds of its \
-               blocks differ from zero (t-test, p < 0.005) by more than matters, or if they are of two kinds: the \
-               means of the two differ by more than 25 % and by more than five times the scatter within them, and the \
-               rarer kind has a tenth of the samples and occurs in a third of the blocks."
+               printed if it differs by more than half of the smallest difference that matters, gives the time of all samples \
+               together, of which a few stalls may be a large part. The rates of a cell are not stationary in two cases. \
+               The slopes over the rounds of its blocks differ from zero (t-test, p < 0.005) by more than the smallest \
+               difference that matters. Or the rates have two modes: their means differ by more than 25 % and by more than \
+               five times the scatter within them, and the rarer mode has a tenth of the samples and occurs in a third of \
+               the blocks."
             .to_owned(),
     })
 }
@@ -129,12 +130,12 @@ fn page(summary: &Summary) -> Paragraph {
         format!(" The estimate of this run is {:+.2} ± {:.2}.", correlation.estimate, correlation.error)
     });
     Paragraph {
-        title: "What workloads tell of each other",
+        title: "Information shared between workloads",
         text: format!(
-            "A few blocks tell little of a variance, so variances are moderated by those of the other workloads (empirical \
-             Bayes, Smyth 2004), with the variance within blocks as covariate. Neighbouring blocks may be alike: the correlation \
-             of their residuals is pooled over all pairs of targets, combined with what is usual (0.13 ± 0.1), and makes \
-             standard errors larger by √((1 + ρ)/(1 − ρ)).{correlation}"
+            "A few blocks estimate a variance poorly, so the variances of the other workloads moderate it (empirical Bayes, \
+             Smyth 2004), with the variance within blocks as covariate. Neighbouring blocks may be correlated. The correlation \
+             of their residuals is pooled over all pairs of targets and combined with a prior (0.13 ± 0.1). It makes standard \
+             errors larger by √((1 + ρ)/(1 − ρ)).{correlation}"
         ),
     }
 }
@@ -147,8 +148,8 @@ fn verdict(summary: &Summary) -> Paragraph {
             "The verdict derives from the interval and the page; the smallest difference that matters here is {theta}. Faster \
              or slower: the whole interval is beyond {theta}. Equivalent: it is within {theta}. Probably faster \
              or slower: it excludes equality but reaches inside {theta}, so that only the direction is significant. Perhaps faster or slower (†): it excludes equality, but Holm's procedure over all pairs of all workloads \
-             does not confirm the difference. Faster and slower need the same confirmation that the ratio is beyond {theta}. Else \
-             inconclusive. Equivalence is a statement on one workload. Winners and letters use faster and slower alone. A workload without a winner has the largest ratio that the \
+             does not confirm the difference. Faster and slower need the same confirmation that the ratio is beyond {theta}. \
+             Inconclusive: otherwise. Equivalence is a statement on one workload. Winners and letters use faster and slower alone. A workload without a winner has the largest ratio that the \
              intervals between the contenders leave possible; beyond {largest} it is undecided. Fewer than {FEWEST_JUDGED} \
              blocks in common are not judged."
         ),
@@ -160,7 +161,7 @@ fn many() -> Paragraph {
         title: "More than two targets",
         text: "All pairs of a workload are compared, and their intervals hold together with 95 % (Bonferroni). Letters are \
                Piepho's compact display (insert and absorb), a for the best: targets that share a letter are not \
-               significantly different by more than matters."
+               significantly different by more than the smallest difference that matters."
             .to_owned(),
     }
 }
@@ -168,10 +169,10 @@ fn many() -> Paragraph {
 fn all_workloads() -> Paragraph {
     Paragraph {
         title: "All workloads together",
-        text: "The geometric mean of the ratios of speed, every workload with the same weight; times enter upside \
-               down. Each ratio comes from all blocks of its workload. The residuals of the workloads are summed for each block \
+        text: "The geometric mean of the ratios of speed, every workload with the same weight; ratios of times are \
+               inverted. Each ratio comes from all blocks of its workload. The residuals of the workloads are summed for each block \
                before they are squared (cluster-robust variance), so that workloads of one block do not count as independent. \
-               Workloads without a value on either side are left out and the number of those that remain is stated."
+               Workloads without a value on either side are left out, and the report prints the number of the others."
             .to_owned(),
     }
 }
@@ -209,9 +210,9 @@ fn costs() -> Paragraph {
     Paragraph {
         title: "Latencies and costs",
         text: "Latencies of all trials of a cell are merged as histograms (two significant digits), never averaged; \
-               they describe, they are not replicates. A percentile is printed only if at least a hundred \
-               operations are beyond it. CPU seconds are those of the worker, user and system; device bytes and \
-               flushes are what the block device counted; all are arithmetic means over trials with t-intervals."
+               they are descriptive, because operations are not replicates. A percentile is printed only if at least a hundred \
+               operations are beyond it. CPU seconds are those of the worker, user and system; the block device counts \
+               its bytes and flushes; all are arithmetic means over trials with t-intervals."
             .to_owned(),
     }
 }

@@ -350,7 +350,8 @@ fn rough(seconds: f64) -> String {
     }
 }
 
-/// `side by side on 3 slices of 660 MiB, 9 rounds`; `in turn: the targets are on different media`.
+/// Returns the placement of the targets, such as `side by side on 3 slices of 660 MiB, 9 rounds` or `in turn: the
+/// targets are on different media`.
 fn placement_fact(record: &RunRecord) -> Option<String> {
     match record.placement.as_ref()? {
         Placement::InTurn { reason } => Some(format!("in turn: {}", placement_reason_text(reason))),
@@ -365,14 +366,14 @@ fn placement_fact(record: &RunRecord) -> Option<String> {
     }
 }
 
-/// `9 rounds`; `6 to 12 rounds` where cases differ.
+/// Returns the number of rounds, such as `9 rounds`, or `6 to 12 rounds` if cases differ.
 fn rounds(record: &RunRecord) -> Option<String> {
     let rounds = || record.rounds.values().map(|rounds| rounds.rounds);
     let (fewest, most) = (rounds().min()?, rounds().max()?);
     Some(if fewest == most { counted(most as usize, "round") } else { format!("{fewest} to {most} rounds") })
 }
 
-/// `2 of 3 interim analyses`; `None` if fewer than two were planned.
+/// Returns text such as `2 of 3 interim analyses`. Returns `None` if fewer than two were planned.
 fn interim_analyses(record: &RunRecord, blocks: u32) -> Option<String> {
     if record.interim_analyses.len() < 2 {
         return None;

@@ -1,8 +1,8 @@
 //! Cases beside a background, against the same cases alone: how much longer an operation takes, on each target and
 //! between targets.
 //!
-//! Each block has the case alone and beside its background on the same target, next to each other. The ratio is paired by
-//! block. The ratio of two targets' ratios tells whether one of them protects the case better.
+//! Each block measures the case alone and beside its background, one after the other on the same target. The ratio is
+//! paired by block. The ratio of two targets' ratios shows whether one of them protects the case better.
 
 use std::collections::HashMap;
 
@@ -127,14 +127,14 @@ fn unjudged(comparison: Comparison) -> Comparison {
     Comparison { interval: None, p_value: None, verdict: Verdict::NotJudged, ..comparison }
 }
 
-/// Returns the time of an operation in each block, up to a factor that the case alone has in common. Both cases of a
-/// block are measured on one slice, which cancels out.
+/// Returns the time of an operation in each block, up to a factor that is the same for the case alone and beside its
+/// background. Both are measured on the same slice in a block, so the slice cancels out.
 fn times(cell: &Measured, better: Better) -> Vec<BlockValue> {
     let time = |value: f64| if better == Better::Higher { 1.0 / value } else { value };
     cell.values().iter().map(|value| BlockValue::new(value.block, time(value.value))).collect()
 }
 
-/// Returns the second of two values over the first, in each block that has both.
+/// Returns the second of two values divided by the first, in each block that has both.
 fn ratios([alone, beside]: &[Vec<BlockValue>; 2]) -> Vec<BlockValue> {
     let of_block = |beside: &BlockValue| {
         let alone = alone.iter().find(|alone| alone.block == beside.block)?;
@@ -183,9 +183,10 @@ fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
     })
 }
 
-// The same as text.
+// The results as text.
 
-/// `1.20 kop/s, 75.0 MiB/s`, or for a command without finished runs its processors: `1.00 CPU`.
+/// Returns the rate of a background, such as `1.20 kop/s, 75.0 MiB/s`, or the processors of a command without finished
+/// runs: `1.00 CPU`.
 fn rate_text(rate: &BackgroundRate) -> String {
     match (rate.operations > 0.0, rate.bytes > 0.0) {
         (_, true) => format!("{}, {}/s", show_rate(rate.operations), show_bytes(rate.bytes)),
@@ -194,7 +195,7 @@ fn rate_text(rate: &BackgroundRate) -> String {
     }
 }
 
-/// `9.0`, `120`: a factor.
+/// Returns a factor with two or three digits, such as `9.0` or `120`.
 fn factor(value: f64) -> String {
     match value {
         large if large >= 9.95 => format!("{large:.0}"),
@@ -203,7 +204,7 @@ fn factor(value: f64) -> String {
     }
 }
 
-/// ` [7.1, 11]`, or nothing if the comparison is not judged.
+/// Returns an interval such as ` [7.1, 11]`, or an empty text if the comparison is not judged.
 fn interval(comparison: &Comparison) -> String {
     let judged = comparison.interval.filter(|_| comparison.verdict != Verdict::NotJudged);
     judged.map_or_else(String::new, |interval| format!(" [{}, {}]", factor(interval.lo), factor(interval.hi)))

@@ -126,7 +126,7 @@ pub struct Published {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedRow {
-    /// Its name in the table.
+    /// The name in the table.
     pub workload: String,
     /// The group of tests that it belongs to; absent if the table has no groups.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -251,7 +251,7 @@ pub struct PublishedClaim {
     pub test: String,
     /// The statement as printed: `xfs faster: +16 % med, +11 % reg`.
     pub published: String,
-    /// The same quantities of the run; null where it has no values of these sizes.
+    /// The quantities of the statement in this run; null if the run has no values of these sizes.
     pub here: Option<ClaimValues>,
 }
 

@@ -153,9 +153,9 @@ impl Times {
 /// A metric without a value.
 #[derive(Debug, PartialEq)]
 pub struct MetricKind {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// The direction that is good.
     pub better: Better,

@@ -38,8 +38,8 @@ pub(super) fn preface(summary: &Summary) -> String {
     best.map(|(_, target)| format!("{}. ", mark::statement(&target.name, &target.risks))).collect()
 }
 
-/// `; ext4,barrier=0 (unsafe: a power failure may lose synced data) is faster at 3`: barred targets that are faster
-/// than every contender of a case.
+/// Returns the barred targets that are faster than every contender of a case, as text such as `; ext4,barrier=0
+/// (unsafe: a power failure may lose synced data) is faster at 3`.
 pub(super) fn faster(summary: &Summary) -> String {
     let said = barred_targets(summary).filter_map(|(place, target)| {
         let wins = summary.cases.iter().filter(|case| beats_contenders(case, place)).count();

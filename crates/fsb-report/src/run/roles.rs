@@ -11,7 +11,7 @@ use crate::judged::resolution_text;
 /// A role of a machine.
 #[derive(Debug)]
 pub struct Role {
-    /// Its name: `mail server`.
+    /// The name: `mail server`.
     pub machine: &'static str,
     /// The suite that emulates its work.
     pub suite: &'static str,
@@ -141,7 +141,7 @@ fn outcome(summary: &Summary, case: &Workload) -> String {
     }
 }
 
-/// The targets of this run on the usual medium, as a shell takes them.
+/// Returns the targets of this run on the usual medium, as a shell takes them.
 fn targets(summary: &Summary) -> String {
     // A target on several kernels is one target here.
     let of_target = |text: &str| shell::word(text.split('%').next().unwrap_or(text));

@@ -58,8 +58,8 @@ pub(super) fn words(found: &NotStationary, unit: Unit, better: Better) -> String
     }
 }
 
-/// `By total time: xfs +38 % instead of +42 % at write 1M, durable.`: a geometric mean of samples hides a few that take
-/// very long.
+/// Returns a sentence such as `By total time: xfs +38 % instead of +42 % at write 1M, durable.` A geometric mean of
+/// samples hides a few that take very long.
 pub(super) fn total_time_line(summary: &Summary) -> Option<String> {
     let of_case = |case: &Workload| {
         let cells = summary.targets.iter().zip(&case.cells).skip(1);
@@ -96,7 +96,8 @@ pub(super) fn sustained_lines(summary: &Summary) -> Vec<String> {
     slower_than_before(summary).into_iter().chain(unwritten(summary)).collect()
 }
 
-/// `Rates before the steady state differed: ext4 +38 % at make and delete 4K files, sustained.`
+/// Returns a sentence such as `Rates before the steady state differed: ext4 +38 % at make and delete 4K files,
+/// sustained.`
 fn slower_than_before(summary: &Summary) -> Option<String> {
     let told = |cell: &Measured| {
         let change = cell.beside(BEFORE_STEADY.name)?.description.mean - 1.0;
@@ -106,7 +107,8 @@ fn slower_than_before(summary: &Summary) -> Option<String> {
     (!cases.is_empty()).then(|| format!("Rates before the steady state differed: {}.", some_cases(&cases)))
 }
 
-/// `The journal was written less than once during the work: ext4 0.2 times at rename 4K files, sustained.`
+/// Returns a sentence such as `The journal was written less than once during the work: ext4 0.2 times at rename 4K
+/// files, sustained.`
 fn unwritten(summary: &Summary) -> Option<String> {
     let told = |cell: &Measured| {
         let turns = cell.beside(JOURNAL_TURNS.name)?.description.mean;
@@ -117,7 +119,8 @@ fn unwritten(summary: &Summary) -> Option<String> {
         .then(|| format!("The journal was written less than once during the work: {}.", some_cases(&cases)))
 }
 
-/// `Time constant of the cache's warm-up: ext4 64.0 MiB, 812 ms at random warm up read 4K, cold.`
+/// Returns a sentence such as `Time constant of the cache's warm-up: ext4 64.0 MiB, 812 ms at random warm up read 4K,
+/// cold.`
 pub(super) fn warm_up_line(summary: &Summary) -> Option<String> {
     let cases = sustained_cases(summary, &|cell| Some(cell.warm_up.as_ref()?.describe()));
     (!cases.is_empty()).then(|| format!("Time constant of the cache's warm-up: {}.", some_cases(&cases)))
@@ -156,7 +159,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// A run side by side in which one sample of xfs in each block takes `longer` times as long as the others.
+    /// Returns a run side by side in which one sample of xfs in each block takes `longer` times as long as the others.
     fn line(longer: u64) -> Option<String> {
         let (record, mut trials) = sample::side_by_side(&["ext4", "xfs"], 12);
         let first = record.cells[0].label.clone();

@@ -104,8 +104,8 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     summary.scaling.iter().filter(is_judged).filter_map(of).collect()
 }
 
-/// `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s on xfs.` Returns `None` if a
-/// bound needs more blocks.
+/// Returns a sentence such as `random read 4K: p99 below 10.0 ms is shown up to 8.00 kop/s on ext4, not at 1.00 kop/s
+/// on xfs.` Returns `None` if a bound needs more blocks.
 fn rates(summary: &Summary, curve: &Scaling) -> Option<String> {
     let mut cells = curve.cases.iter().flat_map(|case| &summary.cases[*case].cells);
     if curve.below.is_some() && !cells.any(|cell| cell.estimate.as_ref().is_some_and(Estimate::is_judged)) {
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
     use crate::sample;
 
-    /// A run of one workload over four numbers of threads.
+    /// Returns a run of one workload over four numbers of threads.
     fn scaled(blocks: u32) -> Summary {
         let (mut record, all) = sample::run(&["ext4", "xfs"], blocks);
         let first = record.cells[0].label.clone();
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(lines(&summary), ["create: ext4 shows no gain beyond 2 threads, xfs gains to the last, 8 threads."]);
     }
 
-    /// A run of one workload at three rates: the p99 of xfs is above 10 ms at the highest.
+    /// Returns a run of one workload at three rates: the p99 of xfs is above 10 ms at the highest.
     fn at_rates(blocks: u32) -> (fsb_model::RunRecord, Vec<fsb_model::Trial>) {
         let (mut record, all) = sample::run(&["ext4", "xfs"], blocks);
         let first = record.cells[0].label.clone();

@@ -99,7 +99,10 @@ fn claims(summary: &Summary) -> Option<Section> {
 fn findings(view: &View<'_>) -> Option<Section> {
     let found = view.findings.as_ref()?;
     let blocks = match found.as_slice() {
-        [] => vec![Block::text("", "No region of sizes differs significantly by more than matters.")],
+        [] => vec![Block::text(
+            "",
+            "No region of sizes differs significantly by more than the smallest difference that matters.",
+        )],
         found => vec![
             Block::text("note", "Which target is faster for which operation, sizes and records; the widest first."),
             Block::Findings(found.iter().map(|found| (found.faster, found.text.clone())).collect()),
@@ -279,7 +282,7 @@ fn against(comparison: &Comparison) -> TableCell {
 
 /// Returns the caption of the table of numbers. If several comparisons hold together, it states the level of each one.
 fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
-    let caption = "Estimates with 95 % intervals, and the trials that they rest on";
+    let caption = "Estimates with 95 % intervals, and their trials";
     let compared = workload.cells.iter().filter_map(|cell| cell.against.as_ref());
     let judged = compared.filter(|comparison| comparison.verdict != Verdict::NotJudged);
     let highest = judged.map(|comparison| comparison.level).fold(LEVEL, f64::max);
@@ -329,7 +332,7 @@ fn costs_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     metrics.sort_by_key(|name| !is_cost(name));
     let row = |name: &&str| TableRow::new(spoken(name), workload.cells.iter().map(|cell| cost(cell, name)).collect());
     let rows: Vec<TableRow> = metrics.iter().map(row).collect();
-    let caption = "Costs and latencies a trial: mean and 95 % interval";
+    let caption = "Costs and latencies per trial: mean and 95 % interval";
     (!rows.is_empty()).then(|| Table::of_columns(caption, "Quantity", &names(summary), rows))
 }
 
@@ -345,17 +348,17 @@ fn cost(cell: &Measured, name: &str) -> TableCell {
 /// Returns the readable name of a metric, such as `cpu_per_operation`.
 fn spoken(name: &str) -> String {
     match name {
-        "cpu_per_operation" => "CPU time an operation".to_owned(),
-        "device_bytes_per_operation" => "device bytes an operation".to_owned(),
-        "deferred_bytes_per_operation" => "device bytes of deferred work, an operation".to_owned(),
-        "deferred_flushes_per_operation" => "device flushes of deferred work, an operation".to_owned(),
-        "deferred_time_per_operation" => "time of deferred work, an operation".to_owned(),
+        "cpu_per_operation" => "CPU time per operation".to_owned(),
+        "device_bytes_per_operation" => "device bytes per operation".to_owned(),
+        "deferred_bytes_per_operation" => "device bytes of deferred work per operation".to_owned(),
+        "deferred_flushes_per_operation" => "device flushes of deferred work per operation".to_owned(),
+        "deferred_time_per_operation" => "time of deferred work per operation".to_owned(),
         "share_of_device" => "share of the raw device".to_owned(),
         "write_amplification" => "device bytes for each byte written".to_owned(),
         "space" => "space that the files take".to_owned(),
-        "device_flushes_per_operation" => "device flushes an operation".to_owned(),
-        "rpcs_per_operation" => "remote procedure calls an operation".to_owned(),
-        "wire_bytes_per_operation" => "bytes on the wire an operation".to_owned(),
+        "device_flushes_per_operation" => "device flushes per operation".to_owned(),
+        "rpcs_per_operation" => "remote procedure calls per operation".to_owned(),
+        "wire_bytes_per_operation" => "bytes on the network per operation".to_owned(),
         "latency_mean" => "mean latency".to_owned(),
         "latency_max" => "longest operation".to_owned(),
         other => match other.strip_prefix("latency_p") {
@@ -448,7 +451,7 @@ fn published_table(summary: &Summary, published: &Published) -> Table {
         TableRow::new(row.label(), ours.chain(theirs).collect())
     });
     let timed = published.rows.iter().any(|row| row.unit == Unit::Seconds);
-    let caption = if timed { "microseconds an iteration, arithmetic means" } else { "arithmetic means" };
+    let caption = if timed { "microseconds per iteration, arithmetic means" } else { "arithmetic means" };
     Table::new(caption, head, rows.collect())
 }
 

@@ -1,4 +1,4 @@
-//! The results of a run: the contract `fsbench/report/1`, with everything that a report of a run shows.
+//! The results of a run, with the schema `fsbench/report/1`. They contain everything that a report of a run shows.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -154,7 +154,8 @@ impl fmt::Display for TrustLevel {
 }
 
 impl Trust {
-    /// `trust: low, because CPU steal 58 % affected 86 of 96 trials`: the level with the strongest reason.
+    /// Returns the level with its strongest reason, such as `trust: low, because CPU steal 58 % affected 86 of 96
+    /// trials`.
     pub(crate) fn line(&self) -> String {
         format!("trust: {}, because {}", self.level, self.because[0])
     }
@@ -164,7 +165,7 @@ impl Trust {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetSummary {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The file system, or the directory.
     pub what: String,
@@ -186,7 +187,7 @@ pub struct TargetSummary {
 }
 
 impl TargetSummary {
-    /// The name with the mark of an unsafe target, as every output shows it.
+    /// Returns the name with the mark of an unsafe target, as every output shows it.
     pub fn label(&self) -> String {
         mark::name(&self.name, &self.risks)
     }
@@ -196,7 +197,7 @@ impl TargetSummary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workload {
-    /// Its label.
+    /// The label.
     pub workload: String,
     /// The operation on a file.
     pub operation: String,
@@ -207,7 +208,7 @@ pub struct Workload {
     pub roles: Vec<&'static str>,
     /// The metric that targets are compared by.
     pub metric: String,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// The direction that is good.
     pub better: Better,
@@ -268,7 +269,7 @@ pub struct Measured {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", content = "reason", rename_all = "snake_case")]
 pub enum State {
-    /// It has values.
+    /// The cell has values.
     Measured,
     /// The workload does not apply to this target.
     NotApplicable(String),
@@ -321,13 +322,13 @@ pub struct Lost {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Secondary {
-    /// Its name.
+    /// The name.
     pub metric: String,
-    /// Its unit.
+    /// The unit.
     pub unit: Unit,
     /// The direction that is good.
     pub better: Better,
-    /// Its values over the trials, on the plain scale (costs may be zero).
+    /// The values over the trials, on the plain scale (costs may be zero).
     pub description: Description,
     /// 95 % t-interval of the mean; absent where not judged.
     pub interval: Option<Interval>,
@@ -526,8 +527,8 @@ pub struct Scaling {
     /// The number of seconds below which the plan wants the 99th percentile to stay; for rates only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below: Option<f64>,
-    /// For rates: the place of the highest level up to which each target holds all levels, in the order of targets;
-    /// absent if it holds none.
+    /// For rates: the index of the highest level up to which each target keeps up with all levels, in the order of
+    /// targets; absent if it keeps up with none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Option<usize>>,
 }
@@ -638,8 +639,8 @@ impl CellChange {
 }
 
 impl EarlierRun {
-    /// `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2 threads: xfs −3 %
-    /// then, −11 % now`.
+    /// Returns text such as `the run of 2026-11-24 15:30 UTC differed by 3 % (median over 12 cases), most at create, 2
+    /// threads: xfs −3 % then, −11 % now`.
     pub(crate) fn line(&self) -> String {
         let CellChange { workload, target, then, now } = &self.most;
         let when = self.started.get(..16).unwrap_or(&self.started).replace('T', " ");

@@ -270,7 +270,7 @@ fn in_turn_a_case_that_was_mostly_affected_is_not_judged_and_the_headline_begins
     assert!(case.cells.iter().all(|cell| cell.mark.is_empty()));
     let against = case.cells[1].against.as_ref().unwrap();
     assert_eq!((against.verdict, against.interval), (Verdict::NotJudged, None));
-    let remedy = "fsb would judge with a quieter machine (fsb doctor)";
+    let remedy = "fsb would judge on an idle machine (see fsb doctor)";
     assert_eq!(case.finding, format!("Not judged at {label}: of 20 trials 11 affected by interference; {remedy}."));
     let start =
         format!("Not judged at 1 of 12 workloads: most trials were affected by interference or invalid; {remedy}. ");
@@ -302,7 +302,7 @@ fn in_turn_a_row_of_mostly_invalid_trials_is_not_judged_by_the_rest() {
     assert_eq!(case.ranking.outcome, RankingOutcome::NotJudged);
 }
 
-/// One workload whose targets have these centres and scatters in ten blocks.
+/// Returns one workload whose targets have these centres and scatters in ten blocks.
 fn one_case(targets: &[(&str, f64, f64)]) -> (fsb_model::RunRecord, Vec<Trial>) {
     let pattern = [0.3, -0.8, 0.9, -0.2, 0.5, -0.6, 0.1, -0.9, 0.7, 0.0];
     let names: Vec<&str> = targets.iter().map(|(name, ..)| *name).collect();
@@ -363,7 +363,7 @@ fn risk(cause: &str) -> fsb_model::run::Risk {
     fsb_model::run::Risk { cause: cause.to_owned(), loss }
 }
 
-/// The sample's three targets, some of them unsafe.
+/// Returns the sample's three targets, some of them unsafe.
 fn with_unsafe(names: &[&str]) -> (fsb_model::RunRecord, Vec<Trial>) {
     let (mut record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
     for name in names {

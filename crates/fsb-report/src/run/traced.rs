@@ -1,6 +1,7 @@
 //! Explains differences by traced samples: the time of the worker's threads by class.
 //!
-//! Traced trials are slower than others, and rank nothing. They divide a difference, in their own time.
+//! Traced trials are slower than others, so the report never ranks targets by them. It divides the difference between
+//! traced trials by class of time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,14 +14,14 @@ use super::causes::signed_times;
 use super::report_trial::{ReportTrial, last_attempts};
 use crate::show::{counted, listed};
 
-/// The fewest traced blocks that give intervals.
+/// The minimum number of traced blocks for intervals.
 const FEWEST: usize = 3;
-/// The most causes in a sentence, besides what is unexplained.
+/// The maximum number of causes in a sentence, without the unexplained time.
 const MOST_CAUSES: usize = 2;
-/// The share of the unexplained time of an operation from which on a sentence says so in words.
+/// The smallest share of unexplained time in an operation that the sentence states as a percentage.
 const LARGE: f64 = 0.2;
 
-/// The classes of time that a significant difference from the baseline consists of, in traced samples.
+/// The division of a significant difference from the baseline into classes of time, in traced samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracedExplanation {
@@ -39,7 +40,7 @@ pub struct TracedExplanation {
     /// The relative change of the candidate's time per operation while it is traced: 0.04 for 4 % longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate_slowdown: Option<f64>,
-    /// The same of the baseline.
+    /// The relative change of the baseline's time per operation while it is traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_slowdown: Option<f64>,
     /// Reasons why time is unexplained, or why nothing was traced.
@@ -47,20 +48,20 @@ pub struct TracedExplanation {
     pub problems: Vec<String>,
 }
 
-/// A class of time in a difference.
+/// The share of a class of time in a difference.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracedCause {
     /// The class.
     pub class: TimeClass,
-    /// Seconds per operation of the candidate, as a mean over the blocks.
+    /// Seconds per operation of the candidate in this class, as a mean over the blocks.
     pub candidate_seconds: f64,
-    /// Seconds per operation of the baseline.
+    /// Seconds per operation of the baseline in this class, as a mean over the blocks.
     pub baseline_seconds: f64,
-    /// The mean of their differences; negative if the candidate needs less.
+    /// The mean difference per operation in this class; negative if the candidate needs less.
     pub seconds: f64,
-    /// Its interval. Those of all classes of a difference hold together with 95 % (Bonferroni). Absent for fewer than
-    /// three blocks.
+    /// The interval of `seconds`. The intervals of all classes of a difference hold together with 95 % confidence
+    /// (Bonferroni). Absent for fewer than three blocks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
 }
@@ -93,7 +94,7 @@ pub(super) fn explanations(
     differences.iter().map(explained).collect()
 }
 
-/// The traced trials of a target at a workload, one a block.
+/// The traced trials of a target at a workload, one per block.
 struct TracedTarget<'t> {
     name: &'t str,
     trials: Vec<&'t ReportTrial>,
@@ -162,7 +163,7 @@ fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplana
     let level = 1.0 - (1.0 - LEVEL) / classes.len().max(1) as f64;
     let mut causes: Vec<TracedCause> = classes.into_iter().map(|class| cause(class, &pairs, level)).collect();
     let seconds = causes.iter().map(|cause| cause.seconds).sum();
-    // The unexplained time stays last, whatever its size.
+    // The unexplained time is always last.
     let size = |cause: &TracedCause| if cause.class == TimeClass::Unexplained { -1.0 } else { cause.seconds.abs() };
     causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let [candidate, baseline] = targets;
@@ -195,10 +196,10 @@ fn cause(class: TimeClass, pairs: &[[&Costs; 2]], level: f64) -> TracedCause {
 }
 
 impl TracedExplanation {
-    /// `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4: device flush -61 [-70 -52], journal
-    /// commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; tracing changes the time of an operation
-    /// by +4 % on ext4 and +3 % on xfs).`
-    /// Names the largest two causes, and always the unexplained time. A cause is not significant if its interval contains 0.
+    /// Returns a sentence such as `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4:
+    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; tracing
+    /// changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the largest two causes, and always
+    /// the unexplained time. A cause is not significant if its interval contains 0.
     pub fn line(&self) -> String {
         let TracedExplanation { workload, candidate, baseline, blocks, .. } = self;
         if self.causes.is_empty() {

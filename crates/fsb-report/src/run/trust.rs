@@ -75,7 +75,7 @@ fn judges_nothing(summary: &Summary) -> bool {
     !summary.is_comparison() || summary.cases.iter().all(|case| case.withheld.is_some() || !case.has_values())
 }
 
-/// `most trials were affected by interference or invalid at 1 of 12 workloads`.
+/// Returns text such as `most trials were affected by interference or invalid at 1 of 12 workloads`.
 fn spoilt(summary: &Summary) -> Option<String> {
     let spoilt = summary.cases.iter().filter(|case| matches!(case.withheld, Some(Withheld::Spoilt { .. }))).count();
     let all = counted(summary.cases.len(), "workload");

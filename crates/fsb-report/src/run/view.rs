@@ -16,8 +16,8 @@ use crate::screen::Names;
 use crate::show::capital;
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
-/// The most rows of a run with a matrix that have sections of their own. A matrix of hundreds of cells is read in the
-/// charts over sizes; the table has every cell.
+/// The maximum number of rows of a run with a matrix that have sections of their own. The charts over sizes show a
+/// matrix of hundreds of cells; the table has every cell.
 const MOST_SECTIONS: usize = 60;
 
 const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewhere: "the report" };
@@ -138,8 +138,8 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.` Returns `None` if nothing
-/// is compared.
+/// Returns text such as `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.`
+/// Returns `None` if nothing is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     compared().next()?;

@@ -64,7 +64,7 @@ fn withheld(summary: &Summary) -> Vec<String> {
     reasons.map(|(why, cases)| format!("not judged: {}: {why}", some_cases(&cases))).collect()
 }
 
-/// Whether a run made fewer blocks than it was to, or missed the precision that was requested.
+/// Returns whether a run made fewer blocks than it was to, or missed the precision that was requested.
 pub(super) fn is_early(reason: &StopReason) -> bool {
     match reason {
         StopReason::Imprecise { .. }
@@ -97,8 +97,8 @@ fn unflushed(record: &RunRecord) -> Option<String> {
 fn correlated(summary: &Summary) -> Option<String> {
     let correlation = summary.correlation.filter(|correlation| correlation.is_remarkable())?;
     Some(format!(
-        "neighbouring blocks are alike (correlation {:.2} ± {:.2}), as on a machine that changes slowly; intervals of ratios are {:.0} % \
-         wider for it",
+        "neighbouring blocks are correlated ({:.2} ± {:.2}), as on a machine that changes slowly; intervals of ratios are \
+         therefore {:.0} % wider",
         correlation.estimate,
         correlation.error,
         100.0 * (correlation.inflation() - 1.0)

@@ -47,7 +47,7 @@ pub enum Withheld {
 }
 
 impl Withheld {
-    /// The code of the reason, as in JSON.
+    /// Returns the code of the reason, as in JSON.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "concurrent",
@@ -57,7 +57,8 @@ impl Withheld {
         }
     }
 
-    /// `of 20 trials 11 affected by interference`, `another run measured at the same time`.
+    /// Returns the reason as text, such as `of 20 trials 11 affected by interference` or `another run measured at the
+    /// same time`.
     pub(crate) fn to_text(&self) -> String {
         match self {
             Withheld::Concurrent => "another run measured at the same time".to_owned(),
@@ -78,7 +79,7 @@ impl Withheld {
         }
     }
 
-    /// The reason for several cases together.
+    /// Returns the reason for several cases together.
     pub(super) fn summarized(&self) -> String {
         match self {
             Withheld::Spoilt { .. } => "most trials were affected by interference or invalid".to_owned(),
@@ -95,14 +96,14 @@ impl Withheld {
         }
     }
 
-    /// Returns the condition for a judgement, or the action that leads to it: `fsb would judge with no other run beside
+    /// Returns the condition for a verdict, or the action that leads to it: `fsb would judge with no other run beside
     /// it`.
     pub(super) fn remedy(&self) -> &'static str {
         match self {
             Withheld::Concurrent => "fsb would judge with no other run beside it",
             Withheld::Lost { .. } => "fsb would judge with values of three quarters of the trials",
             Withheld::Memory { help, .. } => help.unwrap_or("fsb would judge with memory that was touched first"),
-            Withheld::Spoilt { .. } => "fsb would judge with a quieter machine (fsb doctor)",
+            Withheld::Spoilt { .. } => "fsb would judge on an idle machine (see fsb doctor)",
         }
     }
 }
@@ -185,7 +186,8 @@ fn spoilt(record: &RunRecord, label: &str, own: &[&ReportTrial]) -> Option<Withh
     (2 * (affected + invalid) > own.len()).then_some(found)
 }
 
-/// Counts trials without a value and all trials, of cells that have values: the others do not compete.
+/// Counts trials without a value, and all trials. Cells without any value are not counted, because they are not
+/// compared.
 fn lost(trials: &[ReportTrial]) -> (usize, usize) {
     /// Trials of one cell.
     #[derive(Default)]

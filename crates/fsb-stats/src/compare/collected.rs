@@ -69,7 +69,7 @@ pub(super) struct Facts {
     pub slice: Option<u32>,
     /// The run that the block belongs to, or the run itself.
     pub run: u32,
-    /// Its index among the set's files.
+    /// The index among the set's files.
     pub file: u32,
 }
 

@@ -1,8 +1,8 @@
-//! The result of a comparison of sets: the contract of `fsb compare --format json`, and the cells behind it.
+//! The result of a comparison of sets: the document of `fsb compare --format json`, and the cells behind it.
 //!
 //! Sizes are bytes, values are in base units, ratios are candidate over baseline. A value that does not apply or is
-//! undefined is null. Fields marked `skip` are for charts and tables of single values. The contract contains only their
-//! summaries.
+//! undefined is null. Fields marked `skip` are for charts and tables of single values. The JSON document contains only
+//! their summaries.
 
 use fsb_model::{Better, Unit};
 use indexmap::IndexMap;
@@ -13,7 +13,7 @@ use crate::sample::Method;
 use crate::terms::{Between, Power, Unjudged};
 use crate::verdict::Verdict;
 
-/// The schema of the contract.
+/// The name and version of the schema of a comparison.
 pub const SCHEMA: &str = "fsbench/comparison/1";
 
 /// The pseudo-operation that pools all operations of IOzone, also those of FSBench's matrices.
@@ -27,7 +27,7 @@ pub type BySet<T> = IndexMap<String, T>;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Document {
-    /// The name and version of the contract.
+    /// The name and version of the schema.
     pub schema: &'static str,
     /// The name of the set that the others are compared with.
     pub baseline: String,
@@ -91,7 +91,7 @@ pub enum Observed {
     Rate {
         /// The geometric mean.
         mean: f64,
-        /// Its interval.
+        /// The interval.
         ci95: [f64; 2],
         unit: Unit,
     },
@@ -262,9 +262,9 @@ pub struct Pooled {
     pub q1: f64,
     /// Third quartile.
     pub q3: f64,
-    /// The smallest.
+    /// The smallest value.
     pub min: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 
@@ -280,7 +280,7 @@ pub struct PooledAgainst {
     pub t_verdict: Option<TVerdict>,
     /// Slope of the regression through the origin of the cells' means, by total least squares.
     pub slope: Option<f64>,
-    /// Its standard error; absent for one cell.
+    /// The standard error; absent for one cell.
     pub slope_se: Option<f64>,
     /// Its 90 % interval.
     pub slope_ci90: Option<[f64; 2]>,
@@ -310,7 +310,7 @@ pub struct Estimates {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunLevel {
     pub ratio: f64,
-    /// Its interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
+    /// The interval: 95 %, of all pairs together with more than two sets; absent below two runs a side.
     pub ci95: Option<[f64; 2]>,
     /// Blocks or runs in common, or runs on the smaller side, as `method` says.
     pub n: usize,
@@ -338,9 +338,9 @@ pub struct Grid {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridAgainst {
-    /// As in `estimate`; null if no cell is in every run.
+    /// The ratio as in `estimate`; null if no cell is in every run.
     pub ratio: Option<f64>,
-    /// As in `estimate`.
+    /// The 95 % interval as in `estimate`.
     pub ci95: Option<[f64; 2]>,
     /// Cells that both sets have.
     pub cells: usize,
@@ -435,9 +435,9 @@ pub enum Colour {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// In plain words.
+    /// The finding as a sentence.
     pub text: String,
-    /// As in `operations`.
+    /// The workload as in `operations`.
     pub workload: Option<String>,
     /// The operation on a file.
     pub operation: String,

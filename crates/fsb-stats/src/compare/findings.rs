@@ -32,8 +32,8 @@ struct Subject<'a> {
     ranking: &'a Ranking,
 }
 
-/// All findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as one: each
-/// candidate is one, and several baselines make as many more.
+/// Returns all findings of these candidates, the widest first. Of `searches`, together they may go wrong as often as
+/// one: each candidate is one, and several baselines make as many more.
 pub(super) fn findings(
     frame: &Frame,
     tables: &[Table],
@@ -191,7 +191,7 @@ struct Rows {
     complete: Complete,
     /// Logarithms, one row for each run, or their differences, one for each block or run.
     rows: Vec<Vec<f64>>,
-    /// The same in groups.
+    /// The rows of [`Rows::rows`], combined into groups.
     searched: Vec<Vec<f64>>,
     /// Mean differences of the cells' logarithms, candidate less baseline.
     differences: Vec<f64>,
@@ -294,7 +294,7 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The largest first, none within another, none that is mostly old news.
+    /// Returns the regions, the largest first, without regions that another one contains or mostly covers.
     fn chosen(&self, mut hits: Vec<Hit>) -> Vec<Finding> {
         hits.sort_by(|a, b| b.cells.cmp(&a.cells).then(a.p.total_cmp(&b.p)));
         let mut taken: Vec<Rectangle> = Vec::new();
@@ -347,7 +347,7 @@ impl Judge<'_> {
         })
     }
 
-    /// The two over a rectangle. A table of one cell is compared as it is ranked: one cell has one interval.
+    /// Returns the two over a rectangle. A table of one cell is compared as it is ranked: one cell has one interval.
     fn comparison(&self, hit: &Hit) -> Option<Comparison> {
         let Frame { baseline, theta, .. } = *self.frame;
         if let [_] = self.field.table.cells[..] {
@@ -369,7 +369,7 @@ impl Judge<'_> {
         Some(difference.judged(self.frame.level(), &Analysis::Only, self.field.table.better, theta))
     }
 
-    /// The rectangle as a finding, if its runs tell the two apart.
+    /// Returns the rectangle as a finding if the two sets differ significantly on it.
     fn finding(&self, hit: &Hit) -> Option<Finding> {
         let comparison = self.comparison(hit)?;
         let interval = comparison.interval.filter(|_| comparison.verdict.differs())?;
@@ -401,8 +401,9 @@ fn ends(sizes: &[Option<u64>], (first, last): (usize, usize)) -> Option<[u64; 2]
     Some([sizes[first]?, sizes[last]?])
 }
 
-/// `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI −18…−14), 41 of 43 cells`; `how` are a
-/// verdict's words. Labels of our own runs name what is done.
+/// Returns a sentence such as `ext4 is slower than xfs at write, files ≥ 1 MiB, records ≥ 8 KiB: −16 % (95 % CI
+/// −18…−14), 41 of 43 cells`. `how` is the verdict in words. `ours` means that the labels of the workloads name the
+/// operation.
 fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours: bool) -> String {
     let Finding { candidate, baseline, .. } = finding;
     let what = match &finding.workload {
@@ -422,7 +423,7 @@ fn sentence(finding: &Finding, how: &str, better: Better, layout: &Layout, ours:
     format!("{candidate} is {how} than {baseline} at {what}{sizes}: {time}{center} (95 % CI {lo}…{hi}){cells}")
 }
 
-/// `, files ≥ 1 MiB`; nothing where the range is everything there is.
+/// Returns a range such as `, files ≥ 1 MiB`, or `None` if the range has all sizes.
 fn range(name: &str, all: &[Option<u64>], [lo, hi]: [u64; 2]) -> Option<String> {
     let at = |end: Option<&Option<u64>>, size: u64| end == Some(&Some(size));
     match (at(all.first(), lo), at(all.last(), hi)) {
@@ -434,7 +435,7 @@ fn range(name: &str, all: &[Option<u64>], [lo, hi]: [u64; 2]) -> Option<String> 
     }
 }
 
-/// A size that is a round number in its unit, as people write it: `64 KiB`.
+/// Returns a size as text, with the unit in which it is a whole number: `64 KiB`.
 fn show(size: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     match units.iter().find(|(_, bits)| size >= 1 << bits && size.trailing_zeros() >= *bits) {
@@ -443,7 +444,7 @@ fn show(size: u64) -> String {
     }
 }
 
-/// A ratio and its ends: as percentages up to tenfold, with a decimal where whole numbers would hide the width.
+/// Returns a ratio and its ends: as percentages up to tenfold, with a decimal where whole numbers would hide the width.
 fn changes(ratio: f64, lo: f64, hi: f64) -> (String, String, String) {
     if !(0.1..10.0).contains(&ratio) {
         let factor = |ratio: f64| format!("×{}", units::three_digits(ratio));

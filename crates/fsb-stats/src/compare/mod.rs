@@ -37,7 +37,7 @@ use crate::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, in_parallel};
 
 /// The tool whose operations are pooled as [`ALL`].
 const POOLED: &str = "iozone";
-/// Its operations, which matrices of FSBench have, too.
+/// The operations, which matrices of FSBench have, too.
 const POOLED_OPERATIONS: [&str; 13] = [
     "write",
     "rewrite",
@@ -401,8 +401,8 @@ pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
     Ok(Variation { values: between(&values), ratios: between(&ratios), of_sessions: sessions.len() >= runs })
 }
 
-/// The upper bound of the variation, at 80 %, because the estimate from a few runs may be far too small by chance. `None`
-/// of fewer runs than can be judged, and if even the bound is not above what the blocks explain.
+/// Returns the upper bound of the variation, at 80 %, because the estimate from a few runs may be far too small by
+/// chance. `None` of fewer runs than can be judged, and if even the bound is not above what the blocks explain.
 fn between(cases: &[RunMeans]) -> Option<Between> {
     const TAIL: f64 = 0.2;
     let cases: Vec<&RunMeans> = cases.iter().filter(|case| case.runs() >= FEWEST_RUNS_JUDGED).collect();

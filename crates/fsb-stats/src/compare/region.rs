@@ -98,7 +98,7 @@ impl Complete {
     }
 }
 
-/// The parameters of the judgement besides the values of the sets.
+/// The parameters of a verdict, without the values of the sets.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub sets: &'a [Collected],
@@ -172,34 +172,34 @@ impl<'a> Frame<'a> {
         self.terms(self.baseline, candidate, false)
     }
 
-    /// The sets that are compared with the baseline.
+    /// Returns the sets that are compared with the baseline.
     pub fn candidates(&self) -> impl Iterator<Item = usize> + use<> {
         let baseline = self.baseline;
         (0..self.sets.len()).filter(move |set| *set != baseline)
     }
 
-    /// The level at which every pair can stand at once: what holds here holds at Holm's level, too.
+    /// Returns the level at which every pair can stand at once: what holds here holds at Holm's level, too.
     pub fn level(&self) -> f64 {
         let sets = self.sets.len();
         1.0 - (1.0 - LEVEL) / (sets * (sets - 1) / 2).max(1) as f64
     }
 
-    /// Whether the candidate took turns with the baseline.
+    /// Returns whether the candidate took turns with the baseline.
     pub(crate) fn is_paired(&self, candidate: usize) -> bool {
         self.pairing[candidate].is_some() && self.pairing[candidate] == self.pairing[self.baseline]
     }
 
-    /// The block of a run; foreign runs are numbered.
+    /// Returns the block of a run; foreign runs are numbered.
     pub fn block(&self, set: usize, run: usize) -> u32 {
         self.sets[set].runs[run].block.unwrap_or(run as u32)
     }
 
-    /// The number of the run that a value is of.
+    /// Returns the number of the run of a value.
     pub fn run(&self, set: usize, run: usize) -> u32 {
         self.sets[set].runs[run].run
     }
 
-    /// A sample of logarithms, each with its place among the set's runs.
+    /// Returns a sample of logarithms, each with its place among the set's runs.
     pub fn sample(&self, set: usize, logs: impl Iterator<Item = (usize, f64)>) -> Sample {
         let facts = &self.sets[set].runs;
         let (values, runs) = logs
@@ -227,7 +227,7 @@ impl<'a> Frame<'a> {
         means.into_iter().enumerate().map(sample).collect()
     }
 
-    /// Every pair of sets over a region.
+    /// Returns every pair of sets over a region.
     pub fn rank(&self, table: &Table, columns: &[usize]) -> Result<Ranking, AnalysisError> {
         let samples = self.samples(table, columns);
         let borrowed = table.primary && columns.len() == table.cells.len();
@@ -253,18 +253,18 @@ impl<'a> Frame<'a> {
         Ok(Ranking { pairs: ranking.pairs, ..rest })
     }
 
-    /// The candidates' standing in a ranking.
+    /// Returns the comparisons of the candidates in a ranking.
     pub fn estimates(&self, ranking: &Ranking) -> Estimates {
         estimates(&self.names, self.baseline, ranking)
     }
 
-    /// One entry a set, under its name.
+    /// Returns one entry for each set, by name.
     pub(crate) fn by_set<T>(&self, of: impl FnMut(usize) -> T) -> BySet<T> {
         self.names.iter().map(|name| (*name).to_owned()).zip((0..self.sets.len()).map(of)).collect()
     }
 }
 
-/// The standing of all sets but the baseline in a ranking.
+/// Returns the comparisons of all sets except the baseline in a ranking.
 pub(super) fn estimates(names: &[&str], baseline: usize, ranking: &Ranking) -> Estimates {
     let candidates = names.iter().enumerate().filter(|(set, _)| *set != baseline);
     let against = |set: usize| ranking.comparison(baseline, set).map(|comparison| run_level(&comparison));

@@ -288,7 +288,7 @@ impl Layout {
         Sums { sums, width }
     }
 
-    /// Every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
+    /// Returns every rectangle of at least `fewest` cells that no smaller rectangle could stand for, and the whole.
     pub fn rectangles(&self, counts: &Sums<u32>, fewest: u32) -> Vec<(Rectangle, u32)> {
         let whole = self.whole();
         let mut found = vec![(whole, counts.sum(&whole))];
@@ -307,8 +307,8 @@ impl Layout {
     }
 }
 
-/// All ranges of this number of sizes; of very many sizes those between every second, third, … only, for the number of
-/// rectangles grows with the fourth power.
+/// Returns all ranges of this number of sizes; of very many sizes those between every second, third, … only, for the
+/// number of rectangles grows with the fourth power.
 fn ranges(sizes: usize) -> Vec<(usize, usize)> {
     let step = sizes.div_ceil(MOST_SIZES).max(1);
     let starts = || (0..sizes).step_by(step);
@@ -387,7 +387,7 @@ fn assignments(runs: usize, chosen: usize) -> Option<usize> {
     (0..chosen.min(runs - chosen)).try_fold(1usize, |ways, i| Some(ways.checked_mul(runs - i)? / (i + 1)))
 }
 
-/// All assignments, the observed one (candidates last) first.
+/// Returns all assignments, the observed one (candidates last) first.
 fn every_assignment(baseline: usize, candidate: usize) -> Vec<Vec<bool>> {
     let runs = baseline + candidate;
     let mut chosen: Vec<usize> = (0..candidate).collect();

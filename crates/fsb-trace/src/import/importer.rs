@@ -31,7 +31,7 @@ pub struct Importer {
     pub read: Read,
 }
 
-/// A sink of any kind, where one of a certain kind is asked for.
+/// A sink of any kind, for code that needs a sink of a certain kind.
 pub(crate) struct Any<'s>(pub(crate) &'s mut dyn Sink);
 
 impl Sink for Any<'_> {

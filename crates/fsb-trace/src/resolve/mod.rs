@@ -503,7 +503,7 @@ impl Guesses {
         if writes {
             guess.written = guess.written.max(end);
         } else if end > guess.written && call.moved() > 0 {
-            // Read before it was written: it was there, even where the open would have made it.
+            // The first access reads data, so the file existed, even if the open would have created it.
             (guess.there, guess.decided, guess.directory) = (true, true, false);
             guess.size = guess.size.max(end);
         }
@@ -624,9 +624,9 @@ pub struct RawCall<'p> {
     pub fd: i32,
     /// The other descriptor, or directory.
     pub other: i32,
-    /// The path that it is about.
+    /// The path of the call.
     pub path: Option<&'p [u8]>,
-    /// The other path.
+    /// The second path of the call, for example of a rename.
     pub second: Option<&'p [u8]>,
     /// The offset in the file, if the call gives one.
     pub offset: Option<u64>,
@@ -712,7 +712,7 @@ pub enum Before {
     },
     /// A symbolic link.
     Link {
-        /// Its text.
+        /// The text.
         to: Vec<u8>,
     },
 }
@@ -756,13 +756,13 @@ mod tests {
 
     /// The output of a resolver.
     #[derive(Debug, Default)]
-    struct Told {
+    struct Recorded {
         names: Vec<Vec<u8>>,
         initial: Vec<Initial>,
         calls: Vec<Call>,
     }
 
-    impl Sink for Told {
+    impl Sink for Recorded {
         fn name(&mut self, name: &[u8]) -> Result<u32, TraceError> {
             let known = self.names.iter().position(|known| known == name);
             let place = known.unwrap_or_else(|| {
@@ -806,20 +806,20 @@ mod tests {
     /// A resolver that knows process 1 in the root, and its output.
     struct Case {
         resolver: Resolver<Files>,
-        told: Told,
+        recorded: Recorded,
     }
 
     impl Case {
         fn new() -> Case {
             let mut resolver = Resolver::new(ROOT, Files);
             resolver.task(1, ROOT);
-            Case { resolver, told: Told::default() }
+            Case { resolver, recorded: Recorded::default() }
         }
 
         fn call(&mut self, task: u32, raw: &RawCall<'_>, result: i64) {
-            let begun = self.resolver.begin(task, raw, &mut self.told).unwrap();
+            let begun = self.resolver.begin(task, raw, &mut self.recorded).unwrap();
             if let Some(begun) = begun {
-                self.resolver.end(task, begun, result, Times::default(), &mut self.told).unwrap();
+                self.resolver.end(task, begun, result, Times::default(), &mut self.recorded).unwrap();
             }
         }
 
@@ -832,11 +832,11 @@ mod tests {
         }
 
         fn last(&self) -> Call {
-            *self.told.calls.last().expect("a call")
+            *self.recorded.calls.last().expect("a call")
         }
 
         fn kinds(&self) -> Vec<CallKind> {
-            self.told.calls.iter().map(|call| call.kind).collect()
+            self.recorded.calls.iter().map(|call| call.kind).collect()
         }
     }
 
@@ -867,17 +867,17 @@ mod tests {
         case.on(1, CallKind::Read, 7, 4);
         case.on(1, CallKind::Read, 3, 2);
         assert_eq!(case.last().offset, 4);
-        case.resolver.spawn(1, 2, Shared::default(), 0, &mut case.told).unwrap();
+        case.resolver.spawn(1, 2, Shared::default(), 0, &mut case.recorded).unwrap();
         case.on(2, CallKind::Read, 3, 1);
         assert_eq!(case.last().offset, 6);
-        assert_ne!(case.last().lane, case.told.calls[0].lane, "a process of its own");
+        assert_ne!(case.last().lane, case.recorded.calls[0].lane, "a process of its own");
         case.on(1, CallKind::Close, 3, 0);
         case.on(1, CallKind::Close, 7, 0);
         // The child's are copies: it reads on, and lets both go when it ends.
         case.on(2, CallKind::Read, 7, 1);
         assert_eq!(case.last().offset, 7);
-        let before = case.told.calls.len();
-        case.resolver.exit(2, 9, &mut case.told).unwrap();
+        let before = case.recorded.calls.len();
+        case.resolver.exit(2, 9, &mut case.recorded).unwrap();
         let ended: Vec<CallKind> = case.kinds().split_off(before);
         assert_eq!(ended.last(), Some(&CallKind::Exit));
         assert!(ended[..ended.len() - 1].iter().all(|kind| *kind == CallKind::Close) && ended.len() > 1, "{ended:?}");
@@ -888,7 +888,7 @@ mod tests {
         let mut case = Case::new();
         case.call(1, &RawCall { path: Some(b"kept"), ..RawCall::new(CallKind::Open) }, 3);
         case.call(1, &RawCall { path: Some(b"gone"), close_on_exec: true, ..RawCall::new(CallKind::Open) }, 4);
-        case.resolver.exec(1, 0, &mut case.told).unwrap();
+        case.resolver.exec(1, 0, &mut case.recorded).unwrap();
         assert!(case.resolver.follows(1, 3) && !case.resolver.follows(1, 4));
         assert_eq!(case.kinds(), [CallKind::Open, CallKind::Open, CallKind::Close]);
     }
@@ -901,10 +901,10 @@ mod tests {
         case.resolver.change_directory(1, AT_CWD, Some(b"two.d"));
         case.call(1, &RawCall { path: Some(b"./y"), ..RawCall::new(CallKind::StatName) }, 0);
         case.call(1, &RawCall { path: Some(b"../z"), ..RawCall::new(CallKind::Unlink) }, 0);
-        let told = |call: &Call| String::from_utf8_lossy(&case.told.names[call.name as usize - 1]).into_owned();
-        let names: Vec<String> = case.told.calls.iter().map(told).collect();
+        let recorded = |call: &Call| String::from_utf8_lossy(&case.recorded.names[call.name as usize - 1]).into_owned();
+        let names: Vec<String> = case.recorded.calls.iter().map(recorded).collect();
         assert_eq!(names, ["one.d", "one.d/x", "two.d/y", "z"]);
-        let states: Vec<_> = case.told.initial.iter().map(|initial| (initial.name, initial.state.clone())).collect();
+        let states: Vec<_> = case.recorded.initial.iter().map(|initial| (initial.name, initial.state.clone())).collect();
         assert_eq!(states.len(), 4 + 1, "each once, and the directory that was gone into: {states:?}");
     }
 
@@ -917,7 +917,11 @@ mod tests {
         case.call(1, &RawCall { path: Some(b"../../../etc/shadow"), ..RawCall::new(CallKind::StatName) }, 0);
         let inside_and_out = RawCall { path: Some(b"f"), second: Some(b"/tmp/f"), ..RawCall::new(CallKind::Rename) };
         case.call(1, &inside_and_out, 0);
-        assert!(case.told.calls.is_empty() && case.told.names.iter().all(|name| name == b"f"), "{:?}", case.told);
+        assert!(
+            case.recorded.calls.is_empty() && case.recorded.names.iter().all(|name| name == b"f"),
+            "{:?}",
+            case.recorded
+        );
         assert_eq!(case.resolver.outside(), 4);
         assert_eq!(case.resolver.used_outside(), None, "of the system");
         let write =
@@ -943,7 +947,7 @@ mod tests {
                 RawCall { path: Some(b"l"), second: Some(text.as_bytes()), ..RawCall::new(CallKind::SymbolicLink) };
             case.call(1, &link, 0);
             let second = case.last().second as usize;
-            assert_eq!(case.told.names[second - 1], expected, "{text}");
+            assert_eq!(case.recorded.names[second - 1], expected, "{text}");
         }
     }
 
@@ -953,8 +957,8 @@ mod tests {
         case.open(1, "one.d", 3);
         case.on(1, CallKind::List, 3, 48);
         case.on(1, CallKind::List, 3, 0);
-        assert_eq!(case.told.names, [&b"one.d"[..], b"one.d/a", b"one.d/b"]);
-        let results: Vec<i64> = case.told.calls.iter().skip(1).map(|call| call.result).collect();
+        assert_eq!(case.recorded.names, [&b"one.d"[..], b"one.d/a", b"one.d/b"]);
+        let results: Vec<i64> = case.recorded.calls.iter().skip(1).map(|call| call.result).collect();
         assert_eq!(results, [1, 0], "how many bytes a list takes is the file system's own");
     }
 
@@ -965,7 +969,7 @@ mod tests {
         case.call(1, &RawCall { fd: 3, flags: flags::SHARED_WRITABLE, ..RawCall::new(CallKind::Map) }, 0x7f00);
         case.resolver.unseen(Unseen::Uring);
         case.resolver.unseen(Unseen::Uring);
-        let Remarks { incomplete, notes } = case.resolver.finish(&mut case.told).unwrap();
+        let Remarks { incomplete, notes } = case.resolver.finish(&mut case.recorded).unwrap();
         let gaps = [(Unseen::SharedMapping, 1), (Unseen::Uring, 2)].map(|(what, times)| Gap { what, times }.into());
         assert_eq!(incomplete, gaps);
         assert_eq!(notes, [TraceNote::Mapped { times: 1 }.into()]);
@@ -976,18 +980,18 @@ mod tests {
     fn a_number_that_is_closed_may_be_given_to_another_thread_at_once() {
         let mut case = Case::new();
         case.open(1, "one", 3);
-        case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.told).unwrap();
+        case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.recorded).unwrap();
         let close = RawCall { fd: 3, ..RawCall::new(CallKind::Close) };
-        let closing = case.resolver.begin(1, &close, &mut case.told).unwrap().expect("a file of the trace");
+        let closing = case.resolver.begin(1, &close, &mut case.recorded).unwrap().expect("a file of the trace");
         case.open(2, "two", 3);
-        case.resolver.end(1, closing, 0, Times::default(), &mut case.told).unwrap();
+        case.resolver.end(1, closing, 0, Times::default(), &mut case.recorded).unwrap();
         case.on(2, CallKind::Read, 3, 4);
         case.on(2, CallKind::Close, 3, 0);
         assert_eq!(
             case.kinds(),
             [CallKind::Open, CallKind::Spawn, CallKind::Open, CallKind::Close, CallKind::Read, CallKind::Close]
         );
-        let handles: Vec<u32> = case.told.calls.iter().map(|call| call.handle).collect();
+        let handles: Vec<u32> = case.recorded.calls.iter().map(|call| call.handle).collect();
         assert_eq!(handles[3], handles[0], "the first one is closed");
         assert_eq!([handles[4], handles[5]], [handles[2]; 2], "the second one is read and closed");
     }
@@ -996,17 +1000,17 @@ mod tests {
     fn descriptors_that_are_not_shared_any_more_are_closed_one_by_one() {
         let mut case = Case::new();
         case.open(1, "f", 3);
-        case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.told).unwrap();
+        case.resolver.spawn(1, 2, Shared { files: true, directory: true }, 0, &mut case.recorded).unwrap();
         case.resolver.unshare(2, Shared { files: true, directory: true });
         case.on(2, CallKind::Close, 3, 0);
         case.resolver.change_directory(2, AT_CWD, Some(b"sub"));
         assert!(case.resolver.follows(1, 3) && !case.resolver.follows(2, 3));
         case.call(1, &RawCall { path: Some(b"x"), ..RawCall::new(CallKind::StatName) }, 0);
         let name = case.last().name as usize;
-        assert_eq!(case.told.names[name - 1], b"x", "the other one works where it did");
+        assert_eq!(case.recorded.names[name - 1], b"x", "the other one works where it did");
         // The thread's own descriptors are those of the process that it becomes.
         case.open(2, "g", 4);
-        case.resolver.take_place(2, 1, 0, &mut case.told).unwrap();
+        case.resolver.take_place(2, 1, 0, &mut case.recorded).unwrap();
         assert!(case.resolver.follows(1, 4) && !case.resolver.follows(1, 3) && !case.resolver.knows(2));
     }
 }

@@ -6,21 +6,21 @@ use std::rc::Rc;
 
 use crate::call::flags;
 
-/// The properties that a new task shares with the one that created it.
+/// The resources that a new task shares with the task that created it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shared {
-    /// Descriptors.
+    /// Whether the tasks share descriptors.
     pub files: bool,
-    /// The working directory.
+    /// Whether the tasks share the working directory.
     pub directory: bool,
 }
 
 /// An open descriptor, as one or several processes hold it.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
-    /// Its number in the trace; 0 if it is outside the root.
+    /// The number in the trace; 0 if it is outside the root.
     pub(super) handle: u32,
-    /// Its position, which duplicates share.
+    /// The position, which duplicates share.
     pub(super) place: Rc<Cell<u64>>,
     pub(super) path: Rc<[u8]>,
     pub(super) appends: bool,

@@ -178,7 +178,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     coordinator::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::new(arguments.allow_concurrent))
 }
 
-/// The number of candidates and how to change it, before anything is made.
+/// Returns the text about the number of candidates that is printed before the race.
 fn announcement(raced: usize, named: usize, only: bool, budget: &str) -> String {
     let fewer = match named {
         2.. if named < raced => format!("; --only races the {named} that you named, and --list shows all"),

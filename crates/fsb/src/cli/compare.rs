@@ -374,7 +374,7 @@ struct Shared {
     targets: Vec<String>,
 }
 
-/// The targets that the baseline's run shares with others; none where no run has several.
+/// Returns the targets that the baseline's run shares with others; none where no run has several.
 fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
     let baseline = origins.get(baseline)?.argument;
     let of = |argument: usize| {

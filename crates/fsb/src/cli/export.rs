@@ -111,7 +111,7 @@ fn exporter(name: &str) -> anyhow::Result<&'static Exporter> {
     })
 }
 
-/// The command line laid over the plan file, if one is named.
+/// Returns the command line laid over the plan file, if one is named.
 fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     let (files, targets): (Vec<_>, Vec<_>) = arguments.targets.into_iter().partition(|text| is_plan(text));
     let under = match files.as_slice() {

@@ -352,7 +352,7 @@ fn suite_of_machine(name: &str) -> Option<&'static str> {
     suite::REGISTRY.iter().find(|suite| suite.machine.is_some_and(is_named)).map(|suite| suite.name)
 }
 
-/// `up to 5 min`, `about 3 h`.
+/// Returns text such as `up to 5 min`, `about 3 h`.
 fn suite_time(suite: &Suite) -> String {
     let plan = PlanFile {
         targets: TARGETS.iter().map(|name| typed(name)).collect(),

@@ -108,7 +108,7 @@ fn check_output(output: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// `20261120T150405Z-ext4-xfs.html`.
+/// Returns a path such as `20261120T150405Z-ext4-xfs.html`.
 fn default_output(started: &str, targets: &str) -> PathBuf {
     let time: String = started.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     let names = [time.as_str(), targets].into_iter().filter(|part| !part.is_empty());

@@ -119,7 +119,7 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Makes reports from run directories, anew for each request: a stored page could be anybody's.
+/// Renders reports from run directories for each request. Another user could have written a stored page.
 struct RunReports;
 
 impl Reports for RunReports {

@@ -139,14 +139,14 @@ pub(super) fn continue_clock(record: &RunRecord, trials: &[Trial]) {
     }
 }
 
-/// Notes the end of the segment.
+/// Records the end of the segment.
 pub(super) fn end_segment(record: &mut RunRecord) {
     if let Some(segment) = record.segments.last_mut() {
         segment.ended = Some(now());
     }
 }
 
-/// Notes the end of the segment, and writes the record.
+/// Records the end of the segment, and writes the record.
 pub(super) fn close_segment(directory: &mut RunDirectory, record: &mut RunRecord) -> anyhow::Result<()> {
     end_segment(record);
     Ok(directory.write_record(record)?)

@@ -194,7 +194,7 @@ fn make(
 /// The program that a host runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
-    /// This one, copied.
+    /// This program, copied to the host.
     Copy,
     /// The fsb that is installed there.
     Own,

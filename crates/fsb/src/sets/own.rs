@@ -37,7 +37,7 @@ pub(super) struct OwnRun {
 /// One target of a run directory.
 #[derive(Debug)]
 pub(super) struct OwnTarget<'t> {
-    /// Its name in the run.
+    /// The name in the run.
     pub(super) name: String,
     /// The trials that have values, by block.
     pub(super) blocks: BTreeMap<u32, Vec<&'t OwnTrial>>,
@@ -344,9 +344,9 @@ pub(super) struct OwnTrial {
     block: u32,
     order: u32,
     attempt: u32,
-    /// Its index in [`Trials::targets`].
+    /// The index in [`Trials::targets`].
     target: u32,
-    /// Its index in [`Trials::cells`].
+    /// The index in [`Trials::cells`].
     cell: u32,
     outcome: Outcome,
     /// The slice of the medium that the target had.
@@ -371,7 +371,7 @@ pub(super) struct OwnCell {
     pub(super) record_size: Option<u64>,
     /// Whether it writes, or makes data durable.
     writes: bool,
-    /// The same cell with the parameters of the whole workload, if this is a unit of it.
+    /// The cell with the parameters of the whole workload, if this cell is a unit of it.
     whole: Option<Box<OwnCell>>,
 }
 
@@ -636,7 +636,7 @@ impl Workloads {
         Workloads { names }
     }
 
-    /// The workload and the sizes of a cell.
+    /// Returns the workload and the sizes of a cell.
     pub(super) fn place<'w>(&'w self, cell: &'w OwnCell) -> CellPlace<'w> {
         let name = self.names.get(&cell.kind).and_then(Option::as_deref);
         let OwnCell { file_size, record_size, .. } = *cell;

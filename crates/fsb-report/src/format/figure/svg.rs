@@ -79,7 +79,7 @@ fn item(body: &mut String, item: &Item, glyphs: &mut BTreeMap<u16, String>) {
     }
 }
 
-/// The share of a text's width that is left of its coordinate.
+/// Returns the share of a text's width that is left of its coordinate.
 pub(super) fn share(anchor: Anchor) -> f64 {
     match anchor {
         Anchor::Start => 0.0,
