@@ -259,12 +259,12 @@ mod tests {
     /// Runs a background in a directory until `enough` returns true.
     fn run(spec: &WorkloadSpec, root: &Path, enough: impl Fn() -> bool) -> Result<BackgroundWork, EngineError> {
         let of = |step| Task { background: true, ..task(step, spec, root, 1) };
-        super::perform(&of(Step::Prepare), &mut Told { opened: 0, stop: channel().0 })?;
+        super::perform(&of(Step::Prepare), &mut CountedGate { opened: 0, stop: channel().0 })?;
         let (stop, stopped) = channel();
         let measure = of(Step::Measure);
         let worked = thread::scope(|scope| {
             let work = scope.spawn(move || {
-                let mut gate = Told { opened: 0, stop };
+                let mut gate = CountedGate { opened: 0, stop };
                 (repeat(&measure, &mut gate), gate.opened)
             });
             // The work may end by itself, with an error.
@@ -276,7 +276,7 @@ mod tests {
             }
             work.join().unwrap()
         });
-        super::perform(&of(Step::Cleanup), &mut Told { opened: 0, stop: channel().0 })?;
+        super::perform(&of(Step::Cleanup), &mut CountedGate { opened: 0, stop: channel().0 })?;
         assert_eq!(worked.1, 1, "the gate is asked once");
         worked.0
     }

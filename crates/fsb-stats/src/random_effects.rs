@@ -276,13 +276,13 @@ impl GroupedEffects {
     }
 }
 
-// The test whether a property of the hosts explains why their ratios differ.
+// A test of whether a property of the hosts explains the differences between their ratios.
 //
-// Hosts with the same value of the property are a group. The statistic is the F of Knapp and Hartung (2003) of equal
-// group means in a mixed-effects model with a common τ². Its probability comes from permutations of the property
-// over the hosts (Higgins and Thompson 2004). The F distribution would need normal ratios: two unusual hosts that
-// share a property by chance would seem to prove it. The permutations end as soon as the result cannot be
-// significant (Besag and Clifford 1991).
+// Hosts with the same value of the property are a group. The null hypothesis is that all groups have the same mean.
+// The statistic is the F of Knapp and Hartung (2003) in a mixed-effects model with a common τ². Its p-value comes from
+// permutations of the property over the hosts (Higgins and Thompson 2004). The F distribution assumes normal ratios:
+// with it, two unusual hosts that share a property by chance would make the property significant. The permutations end
+// as soon as the result cannot be significant (Besag and Clifford 1991).
 
 /// The largest corrected p-value that is significant. `1 − LEVEL` is slightly larger because of rounding.
 const ALPHA: f64 = 0.05;

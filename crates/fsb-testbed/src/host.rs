@@ -319,7 +319,7 @@ pub(crate) fn device_of_mount(mount: &Mount) -> Option<DeviceNumber> {
 }
 
 // The hardware of the machine as firmware and drivers describe it in /sys: the board, the caches of a processor, and
-// the controller and the mechanics of a disk.
+// the controller, rotation rate and buffer of a disk.
 
 /// Returns the texts of DMI fields, without the phrases that firmware has for fields without a value. Returns `None` if
 /// no field has a value.

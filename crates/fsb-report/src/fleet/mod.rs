@@ -23,7 +23,7 @@ use text::{explanation_text, left_out_text, unmatched};
 use crate::format::fleet_figures;
 use crate::show::counted;
 
-// The answer of a fleet as a page that opens from `file://`, without JavaScript.
+// The answer of a fleet as an HTML page that needs no JavaScript and no server.
 
 /// The input of the template.
 #[derive(Template)]

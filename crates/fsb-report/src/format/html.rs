@@ -267,14 +267,14 @@ mod tests {
         use crate::report::Report;
         use crate::sample_sets::{compared, iozone, workloads};
 
-        /// The page without the script of the chart library, whose text is not ours.
+        /// Returns the page without the script of the chart library, whose text is not ours.
         fn own(document: &Document, detail: Option<&str>) -> String {
             render(&Report::of_comparison(document, detail))
                 .replace(PLOTLY.as_str(), "")
                 .replace(PLOTLY_3D.as_str(), "")
         }
 
-        /// The charts of a page by name.
+        /// Returns the charts of a page by name.
         fn figures(page: &str) -> Vec<(String, Value)> {
             let charts = page.split("<div class=\"chart\" id=\"").skip(1);
             charts

@@ -177,9 +177,13 @@ pub trait Control: Sync {
         let _ = (value, requested, roots);
         Ok(())
     }
-    /// Returns the reason why it cannot be set here, if there is one.
+    /// Checks that the control can be set on this machine.
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why it cannot.
     fn probe(&self, roots: &Roots) -> Result<(), Refusal>;
-    /// Sets it. [`KEEP`] changes nothing, and other values are applied ([`Control::apply`]). If the machine lacks the
+    /// Sets the control. [`KEEP`] changes nothing, and other values are applied ([`Control::apply`]). If the machine lacks the
     /// feature, returns [`Applied::unavailable`].
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {
         if value == KEEP {
@@ -195,13 +199,13 @@ pub trait Control: Sync {
     }
     /// Describes the current state, on the device of `place` if the control acts on a device.
     fn observe(&self, roots: &Roots, place: &TargetDevice) -> String;
-    /// Whether `action` is an undo action that this control records. The undo ledger replays only these for it, so every
-    /// action that [`Control::set`] records must be one of them.
+    /// Returns whether `action` is an undo action that this control records. The undo ledger replays only these for it,
+    /// so every action that [`Control::set`] records must be one of them.
     fn owns(&self, action: &Action, roots: &Roots) -> bool {
         let _ = (action, roots);
         false
     }
-    /// Whether it acts on the target's device.
+    /// Returns whether the control acts on the target's device.
     fn concerns_device(&self) -> bool {
         false
     }

@@ -904,7 +904,8 @@ mod tests {
         let recorded = |call: &Call| String::from_utf8_lossy(&case.recorded.names[call.name as usize - 1]).into_owned();
         let names: Vec<String> = case.recorded.calls.iter().map(recorded).collect();
         assert_eq!(names, ["one.d", "one.d/x", "two.d/y", "z"]);
-        let states: Vec<_> = case.recorded.initial.iter().map(|initial| (initial.name, initial.state.clone())).collect();
+        let states: Vec<_> =
+            case.recorded.initial.iter().map(|initial| (initial.name, initial.state.clone())).collect();
         assert_eq!(states.len(), 4 + 1, "each once, and the directory that was gone into: {states:?}");
     }
 
