@@ -1,4 +1,5 @@
-//! A run directory as reports show it: trials with only the reported data, and the merged latencies of a cell.
+//! A run directory as reports show it: trials with only the reported data, and the merged latencies of a cell. Also
+//! finds the earlier runs of a plan, and the runs of a set.
 //!
 //! Histograms, requested values and observed values are most of a journal. They are read one line at a time and never
 //! held together.

@@ -15,9 +15,11 @@ use fsb_sys::{Roots, block, magic, memory, mountinfo, poll_until, read_trimmed};
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
-use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, Slice, filling, layout};
+use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
+use super::slices::{Slice, layout};
+use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::{Progress, fs, host};
+use crate::{fs, host};
 
 /// A loop device over an image in a file.
 pub(super) struct LoopImage;

@@ -8,6 +8,7 @@ mod kind;
 mod loop_image;
 mod partitions;
 mod raid0;
+mod slices;
 mod vm_disk;
 
 use std::io;
@@ -26,10 +27,12 @@ pub use device::named_devices;
 pub(crate) use device::{Claimed, claim};
 #[cfg(any(test, feature = "faults"))]
 pub(crate) use fault::fault_members;
-pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium, Slice, size_for, slice_bytes};
-pub(crate) use kind::{GRAIN, GRANULE};
+pub(crate) use kind::GRANULE;
+pub use kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenMedium};
 pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
+pub(crate) use slices::GRAIN;
+pub use slices::{Slice, size_for, slice_bytes};
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Every medium that a user can choose.

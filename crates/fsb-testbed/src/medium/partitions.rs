@@ -14,7 +14,8 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, read_trimmed};
 
-use super::kind::{Divided, MediumRequest, OpenDevice, OpenMedium, layout};
+use super::kind::{Divided, MediumRequest, OpenDevice, OpenMedium};
+use super::slices::layout;
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 

@@ -1,4 +1,5 @@
-//! Mutated traces: each is refused or replayed, within its budget, and only below the target.
+//! Recorded programs and mutated traces. Each mutated trace is refused or replayed, within its budget, and only below the
+//! target.
 //!
 //! A few cases by default. With `FSB_REPLAYS=10000` the engine performs that many, and every fiftieth is a whole run
 //! as well. `FSB_REPLAYS_SEED=N` begins with case N, to repeat one that failed: `FSB_REPLAYS=1 FSB_REPLAYS_SEED=N`.

@@ -1,4 +1,4 @@
-//! Devices that other users try to exchange during a run, and devices that are in use.
+//! A disk for tests; devices that other users try to exchange during a run, and devices that are in use.
 
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};

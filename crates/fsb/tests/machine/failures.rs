@@ -1,4 +1,5 @@
-//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue.
+//! Full, failing, read-only and missing targets: one trial or target is marked, the others continue. A disk that fills
+//! up below `fsb filebench` ends it.
 
 use std::fs;
 use std::path::Path;

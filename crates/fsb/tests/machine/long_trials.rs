@@ -1,5 +1,5 @@
-//! Long trials: workloads that last until the journal was written several times, loads that do not wait for the target, and
-//! timelines.
+//! Long trials: workloads that last until the journal was written several times, loads that do not wait for the
+//! target, and timelines.
 
 use serde_json::Value;
 
