@@ -12,6 +12,7 @@
 //! * [`CaseState`]: whether a case needs more blocks, at a planned interim analysis.
 //! * [`scatter`] and [`stationarity`]: analyses of the rounds within blocks.
 //! * [`knee`]: the level of a curve over threads or requests in flight beyond which no gain is shown.
+//! * [`scalability`]: the universal scalability law, fitted to rates over clients.
 //! * [`cache_warm_up`]: the time constant with which the rate of reads from a cold cache rises.
 //! * [`change_points`]: changes in a series of runs, and the variation between them.
 //! * [`overall`]: one ratio over many workloads.
@@ -40,6 +41,7 @@ mod random_effects;
 mod ranking;
 mod rounds;
 mod sample;
+mod scalability;
 mod sequential;
 mod terms;
 mod verdict;
@@ -60,6 +62,7 @@ pub use random_effects::{GroupMean, Heterogeneity, Moderator, RandomEffects, Tau
 pub use ranking::{Pair, Ranking, RankingOutcome, Resolution};
 pub use rounds::{NotStationary, RoundLogs, Scatter, scatter, stationarity};
 pub use sample::{AnalysisError, BlockValue, Method};
+pub use scalability::{Parameter, Scalability, scalability};
 pub use terms::{Between, BetweenSource, Power, Unjudged};
 pub use verdict::{Interval, Verdict};
 
