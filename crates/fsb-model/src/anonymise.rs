@@ -109,6 +109,7 @@ impl<'v> Anonymiser<'v> {
             warnings,
             on,
             vm,
+            ranks: _,
             emulated: _,
             stop_reason,
             devices,
@@ -966,6 +967,7 @@ impl<'v> Anonymiser<'v> {
             seconds_per_iteration: _,
             cycle_spans_ns: _,
             traced,
+            barrier: _,
             extra,
         } = observed;
         self.text("what the kernel refused to a worker", unconfined);

@@ -106,6 +106,11 @@ metrics! {
     WORKER_RATE_MIN = "worker_rate_min", BytesPerSecond, Higher, Rate, "Bytes per second of the slowest worker, over its own time.";
     WORKER_RATE_MEAN = "worker_rate_mean", BytesPerSecond, Higher, Rate, "Mean of the workers' bytes per second, each over its own time.";
     WORKER_RATE_MAX = "worker_rate_max", BytesPerSecond, Higher, Rate, "Bytes per second of the fastest worker, over its own time.";
+    STONEWALL_OPERATION_RATE = "stonewall_operation_rate", OperationsPerSecond, Higher, Rate, "Operations of all workers, \
+        per second, until the first of them finished.";
+    WORKER_OPERATION_RATE_MIN = "worker_operation_rate_min", OperationsPerSecond, Higher, Rate, "Operations per second of the slowest worker, over its own time.";
+    WORKER_OPERATION_RATE_MEAN = "worker_operation_rate_mean", OperationsPerSecond, Higher, Rate, "Mean of the workers' operations per second, each over its own time.";
+    WORKER_OPERATION_RATE_MAX = "worker_operation_rate_max", OperationsPerSecond, Higher, Rate, "Operations per second of the fastest worker, over its own time.";
     READ_RATE = "read_rate", BytesPerSecond, Higher, Rate, "Bytes read, per second of a whole run of PostMark: \
         creation, transactions, deletion.";
     WRITE_RATE = "write_rate", BytesPerSecond, Higher, Rate, "Bytes written, per second of a whole run of PostMark.";

@@ -103,9 +103,26 @@ pub struct Observed {
     /// The time of worker threads by kernel stack; only in a traced trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traced: Option<Box<Traced>>,
+    /// The moments at which the ranks of an MPI job left the barrier before the clock started; absent for other trials.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<BarrierSkew>,
     /// Fields of other schema versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// The distribution of the times between the first rank that left a barrier and each other rank.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BarrierSkew {
+    /// Seconds until half of the ranks had left it.
+    pub median_seconds: f64,
+    /// Seconds until nine of ten ranks had left it.
+    pub p90_seconds: f64,
+    /// Seconds until the last rank had left it.
+    pub longest_seconds: f64,
+    /// The largest error of the clock of another host, in seconds; 0 if all ranks were on one host.
+    pub clock_error_seconds: f64,
 }
 
 /// The properties of direct I/O at a place.

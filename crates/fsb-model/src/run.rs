@@ -110,6 +110,18 @@ pub struct RunRecord {
     pub extra: Map<String, Value>,
 }
 
+/// The ranks of an MPI job. Names of hosts are not recorded.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Ranks {
+    /// The number of ranks on each host. The host of rank 0, which the record describes, is the first.
+    pub by_host: Vec<u32>,
+    /// The MPI library and its version: `Open MPI v5.0.7`.
+    pub library: String,
+    /// Whether ranks always read, on all hosts, what a rank on another host wrote.
+    pub readers_on_other_hosts: bool,
+}
+
 /// The order in which a block measured targets and cells.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -113,11 +113,12 @@ impl Outcome {
     }
 }
 
-/// The work of one worker thread between its first and its last timed call.
+/// The work of one worker thread, or of one rank of an MPI job, between its first and its last timed call. Times of ranks
+/// are on the clock of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkerSpan {
-    /// The number of the thread, from 0.
+    /// The number of the thread or of the rank, from 0.
     pub rank: u32,
     /// CLOCK_MONOTONIC at the first timed call of the first repetition.
     pub start_ns: u64,

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
-pub use local::{LocalTestbed, side_by_side, slice_size};
+pub use local::{LocalTestbed, directory_record, side_by_side, slice_size};
 pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{

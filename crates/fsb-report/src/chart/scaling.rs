@@ -39,7 +39,7 @@ fn chart(view: &View<'_>, curve: &Scaling, name: &str, place: usize) -> Option<C
         label: format!("{}: by {by}, with 95 % intervals", curve.what),
         caption: match curve.by {
             By::Rate => format!("{}, 99th percentile by {by}, with 95 % intervals.", curve.what),
-            By::Threads | By::Depth => format!(
+            By::Threads | By::Ranks | By::Depth => format!(
                 "{} by {by}, with 95 % intervals. A vertical line marks the level beyond which no gain is shown.",
                 curve.what
             ),

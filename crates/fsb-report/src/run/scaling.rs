@@ -1,4 +1,4 @@
-//! Curves of cases that differ only in the number of threads, in the number of requests under way, or in their rate. A
+//! Curves of cases that differ only in the number of threads or ranks, of requests under way, or in their rate. A
 //! curve gives the level beyond which a target shows no gain, or the highest rate that it holds.
 
 use std::collections::{BTreeMap, HashMap};

@@ -540,6 +540,8 @@ pub struct Scaling {
 pub enum By {
     /// Threads.
     Threads,
+    /// Ranks of an MPI job.
+    Ranks,
     /// Requests under way.
     Depth,
     /// Operations started per second.
@@ -547,12 +549,13 @@ pub enum By {
 }
 
 impl By {
-    pub(super) const ALL: [By; 3] = [By::Threads, By::Depth, By::Rate];
+    pub(super) const ALL: [By; 4] = [By::Threads, By::Ranks, By::Depth, By::Rate];
 
     /// Returns the name of the parameter.
     pub(super) fn key(self) -> &'static str {
         match self {
             By::Threads => "threads",
+            By::Ranks => "ranks",
             By::Depth => "depth",
             By::Rate => "rate",
         }
@@ -562,6 +565,7 @@ impl By {
     pub(crate) fn words(self) -> &'static str {
         match self {
             By::Threads => "threads",
+            By::Ranks => "ranks",
             By::Depth => "requests under way",
             By::Rate => "operations started a second",
         }
@@ -571,6 +575,7 @@ impl By {
     pub(super) fn counted(self, count: u64) -> String {
         match self {
             By::Threads => counted(count as usize, "thread"),
+            By::Ranks => counted(count as usize, "rank"),
             By::Depth => format!("{count} under way"),
             By::Rate => show_rate(count as f64),
         }

@@ -304,6 +304,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
         memory_cells: Vec::new(),
         warnings: vec![Warning::Text("CPU steal 3 %: 4 of 360 trials affected and retried".to_owned())],
         vm: None,
+        ranks: None,
         emulated: false,
         stop_reason: Some(StopReason::BudgetPlanned { blocks, most: false }),
         devices: BTreeMap::new(),

@@ -96,19 +96,8 @@ impl ReadyDirectory {
             notes.push("its device is unknown: no counters".to_owned());
         }
         notes.extend(mount.and_then(fs::unseen_risk).map(str::to_owned));
-        let mut risks = mount.map_or_else(Vec::new, fs::risks_of_mount);
-        risks.extend(self.device_directory.as_deref().map_or_else(Vec::new, fs::risks_of_device));
-        let record = TargetRecord {
-            risks,
-            block_size: Some(space.block_size),
-            mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),
-            driver: mount.map(|mount| mount.kind.clone()),
-            device: self
-                .device
-                .map(|DeviceNumber(major, minor)| host::device_manifest(&Roots::default(), (major, minor))),
-            notes,
-            ..TargetRecord::default()
-        };
+        let facts = facts(mount, self.device, self.device_directory.as_deref());
+        let record = TargetRecord { block_size: Some(space.block_size), notes, ..facts };
         let why =
             |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
         let abilities = Abilities {
@@ -158,6 +147,42 @@ impl ReadyDirectory {
             let _ = std::fs::remove_dir(point);
         }
         ledger.undo(self.handle).map(drop)
+    }
+}
+
+/// Returns the record of a directory that a program other than the agent measures.
+///
+/// # Errors
+/// Fails if the directory cannot be resolved.
+pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
+    let path = path.canonicalize().map_err(|error| {
+        TestbedError::trial(format!("the directory {} cannot be used", path.display()))
+            .tried(attempt("resolve", path, &error))
+    })?;
+    let space = free_space(&path)?;
+    let mount = mountinfo::holding(&mountinfo::read(), &path);
+    let device = mount.as_ref().and_then(host::device_of_mount);
+    let device_directory = device.and_then(|number| number.directory(&Roots::default()));
+    let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
+    notes.extend(mount.as_ref().and_then(fs::unseen_risk).map(str::to_owned));
+    let facts = facts(mount.as_ref(), device, device_directory.as_deref());
+    Ok(TargetRecord { block_size: Some(space.block_size), notes, ..facts })
+}
+
+/// Returns what the mount and the device of a directory tell.
+fn facts(
+    mount: Option<&mountinfo::Mount>,
+    device: Option<DeviceNumber>,
+    device_directory: Option<&Path>,
+) -> TargetRecord {
+    let mut risks = mount.map_or_else(Vec::new, fs::risks_of_mount);
+    risks.extend(device_directory.map_or_else(Vec::new, fs::risks_of_device));
+    TargetRecord {
+        risks,
+        mount_options: mount.map(mountinfo::Mount::all_options).unwrap_or_default(),
+        driver: mount.map(|mount| mount.kind.clone()),
+        device: device.map(|DeviceNumber(major, minor)| host::device_manifest(&Roots::default(), (major, minor))),
+        ..TargetRecord::default()
     }
 }
 

@@ -26,6 +26,7 @@ pub use self::check::{side_by_side, slice_size};
 use self::devices::DeviceControls;
 pub(crate) use self::devices::of_directory as place_of_directory;
 use self::directory::ReadyDirectory;
+pub use self::directory::directory_record;
 use self::file_system::{ReadyFileSystem, journal_key};
 pub(crate) use self::foreign::check as check_foreign;
 use self::mounts::MountRoot;

@@ -81,6 +81,7 @@ pub fn new_record(resolved: Resolved) -> anyhow::Result<(RunRecord, Work)> {
         memory_cells: Vec::new(),
         warnings: Vec::new(),
         vm: None,
+        ranks: None,
         emulated: false,
         stop_reason: None,
         extra: Default::default(),
