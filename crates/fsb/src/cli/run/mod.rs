@@ -1,5 +1,6 @@
 //! `fsb run`: measure targets against each other.
 
+mod parallel;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -143,6 +144,10 @@ pub struct Arguments {
     #[arg(long, value_name = "HOST", help_heading = heading::MACHINE,
         conflicts_with_all = ["runs", "kernel", "root", "trace"])]
     on: Option<String>,
+    /// Measure shared directories from HOST[:RANKS],… at once: print and run mpirun with fsb-mpi, which gets the other options
+    #[arg(long, value_name = "HOST", value_delimiter = ',', hide_short_help = true, help_heading = heading::MACHINE,
+        conflicts_with_all = ["on", "resume"])]
+    hosts: Vec<String>,
     /// With --on: become root there by sudo, which must not ask for a password
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE, requires = "on")]
     sudo: bool,
@@ -189,6 +194,9 @@ pub struct Arguments {
 
 /// Runs the subcommand.
 pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
+    if !arguments.hosts.is_empty() {
+        return parallel::main(&arguments.hosts);
+    }
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
     let turn = Turn::new(arguments.allow_concurrent);
