@@ -14,6 +14,7 @@ pub mod fedorchuk;
 pub mod filebench;
 pub mod fio;
 pub mod horvath;
+mod io500;
 mod ior;
 pub mod iozone;
 mod mdtest;

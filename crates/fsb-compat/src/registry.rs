@@ -8,7 +8,7 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
 use crate::tool::{Problem, ReadError, Tool};
-use crate::{bonnie, filebench, fio, ior, iozone, mdtest, phoronix, postmark, sysbench};
+use crate::{bonnie, filebench, fio, io500, ior, iozone, mdtest, phoronix, postmark, sysbench};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
@@ -24,6 +24,7 @@ pub static TOOLS: &[Tool] = &[
     sysbench::TOOL,
     ior::TOOL,
     mdtest::TOOL,
+    io500::TOOL,
 ];
 
 /// Every tool that plans can be exported to.

@@ -386,6 +386,26 @@ fn a_summary_of_times_names_the_option_to_omit() {
     assert!((tool.read)(&mut text.as_bytes()).unwrap_err().to_string().contains("without -Z"));
 }
 
+// IO500.
+
+#[test]
+fn phases_of_io500_are_rates_in_base_units_and_too_short_ones_have_a_remark() {
+    let [summary, terminal] = ["summary", "terminal"].map(|name| only(&golden(&format!("io500/two-tasks-{name}.txt"))));
+    for run in [&summary, &terminal] {
+        assert_eq!(run.version.as_deref(), Some("io500-isc26_v2-26-g02091cf254d8"));
+        assert_eq!(value(run, "ior_easy_write", "throughput"), 0.598912 * 1_073_741_824.0);
+        assert_eq!(value(run, "mdtest_easy_stat", "operation_rate"), 982.2726 * 1e3);
+        // Phases that do not count for the score are left out.
+        assert_eq!(run.series.len(), 12);
+        assert_eq!(run.warnings.len(), 4);
+    }
+    assert_eq!(remarks(&summary)[0], "2: ior-easy-write: IO500 marks the phase as invalid; its value is kept");
+    let text = std::fs::read_to_string(golden("io500/two-tasks-summary.txt")).unwrap();
+    let run = parse("io500", &text.replace("0.598912 GiB/s", "0.598912 GB/s"));
+    assert!(remarks(&run)[0].starts_with("2: no result of a phase, left out"), "{:?}", remarks(&run));
+    assert_eq!(run.series.len(), 11);
+}
+
 // composite.xml of the Phoronix Test Suite. The golden file is real output of 10.8.6 with a small test of fio on two
 // file systems; the names of the machine are shortened.
 

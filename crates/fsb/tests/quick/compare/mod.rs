@@ -220,7 +220,9 @@ fn the_tools_are_listed() {
     let output = fsb(scratch.path(), &["list", "tools"]);
     expect_code(&output, 0);
     let text = crate::common::stdout(&output);
-    for tool in ["iozone", "fio", "bonnie++", "postmark", "filebench", "phoronix", "sysbench", "ior", "mdtest"] {
+    let known =
+        ["iozone", "fio", "bonnie++", "postmark", "filebench", "phoronix", "sysbench", "ior", "mdtest", "io500"];
+    for tool in known {
         assert!(text.lines().any(|line| line.starts_with(&format!("{tool} "))), "{tool} in {text}");
     }
     assert!(stderr(&output).is_empty());
