@@ -95,6 +95,9 @@ pub struct RunRecord {
     /// The virtual machine in which it was made; absent if it was made on the machine itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm: Option<VmRecord>,
+    /// The ranks of the MPI job that made it; absent for a run of one coordinator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<Ranks>,
     /// Processors were emulated, which inflates CPU cost against I/O: a functional run without verdicts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub emulated: bool,

@@ -270,7 +270,7 @@ fn a_bad_number_is_left_out_with_its_line() {
     assert_eq!(remarks(&runs[0]), [format!("{line}: no number with two digits, left out: 'reads/s: 1e9'")]);
 }
 
-// The text output of IOR and the summaries of mdtest.
+// The text output of IOR and IO500, and the summaries of mdtest.
 
 #[test]
 fn each_iteration_is_a_run_of_all_tests() {
