@@ -21,6 +21,7 @@ mod figure;
 pub mod fleet;
 mod format;
 mod judged;
+pub mod live;
 pub mod mark;
 mod page;
 mod record_text;

@@ -348,6 +348,21 @@ impl Lock {
     }
 }
 
+/// Returns whether a process writes to the run directory, or `None` if this user cannot find out: only the owner may open
+/// the lock, and some file systems have no locks.
+pub fn is_in_use(path: &Path) -> Option<bool> {
+    let file = match input::open(&path.join(LOCK_FILE)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(false),
+        Err(_) => return None,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Some(true),
+        Ok(()) => Some(false),
+        Err(_) => None,
+    }
+}
+
 fn one_line(text: &str) -> String {
     text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
@@ -653,6 +668,7 @@ mod tests {
         let first = create(&run).unwrap();
         let error = resume(&run).unwrap_err();
         assert!(matches!(&error, StoreError::Busy { holder, .. } if holder == "the first"), "{error}");
+        assert_eq!(crate::is_in_use(&run), Some(true));
         drop(first);
         assert!(!run.join(LOCK_FILE).exists());
         resume(&run).unwrap();

@@ -16,6 +16,7 @@ mod cli;
 mod coordinator;
 mod exit;
 mod gate;
+mod live;
 mod message;
 #[cfg(feature = "emulations")]
 mod own_directory;

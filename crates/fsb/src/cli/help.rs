@@ -108,7 +108,7 @@ pub fn page(command: Command, page: Page) -> Command {
 }
 
 /// Commands that only the complete page lists, so that the short one fits a terminal.
-const RARE_COMMANDS: [&str; 4] = ["completions", "fleet", "kernel", "serve"];
+const RARE_COMMANDS: [&str; 5] = ["completions", "fleet", "kernel", "serve", "watch"];
 
 /// Shows all options of a command wherever help is shown.
 fn unabridged(command: Command) -> Command {

@@ -35,6 +35,7 @@ mod run;
 mod serve;
 #[cfg(feature = "traces")]
 mod trace;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -112,6 +113,7 @@ enum Command {
     #[cfg(feature = "vm")]
     Kernel(kernel::Arguments),
     Clean(clean::Arguments),
+    Watch(watch::Arguments),
     Completions(completions::Arguments),
     #[command(hide = true)]
     Man(man::Arguments),
@@ -158,6 +160,7 @@ pub fn main(arguments: &[OsString]) -> anyhow::Result<ExitCode> {
         #[cfg(feature = "vm")]
         Command::Kernel(arguments) => kernel::main(&arguments)?,
         Command::Clean(arguments) => clean::main(&arguments)?,
+        Command::Watch(arguments) => watch::main(&arguments)?,
         Command::Completions(arguments) => completions::main(&arguments, documented())?,
         Command::Man(arguments) => man::main(&arguments, documented())?,
     };

@@ -33,4 +33,5 @@ mod serve;
 mod targets;
 mod terminal;
 mod traces;
+mod watch;
 mod workloads;
