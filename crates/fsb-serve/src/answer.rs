@@ -27,9 +27,14 @@ const STYLE: &str = include_str!("../templates/style.css");
 pub(crate) enum Kind {
     /// A page of this crate.
     Page,
+    /// The page of a run that is measured.
+    LivePage,
     /// A report with scripts.
     Document,
     Style,
+    Script,
+    /// Server-sent events.
+    Events,
     Json,
     Text,
 }
@@ -37,10 +42,20 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) fn content_type(self) -> &'static str {
         match self {
-            Kind::Page | Kind::Document => "text/html; charset=utf-8",
+            Kind::Page | Kind::LivePage | Kind::Document => "text/html; charset=utf-8",
             Kind::Style => "text/css; charset=utf-8",
+            Kind::Script => "text/javascript; charset=utf-8",
+            Kind::Events => "text/event-stream",
             Kind::Json => "application/json",
             Kind::Text => "text/plain; charset=utf-8",
+        }
+    }
+
+    pub(crate) fn policy(self) -> &'static str {
+        match self {
+            Kind::Document => DOCUMENT_POLICY,
+            Kind::LivePage => LIVE_POLICY,
+            _ => PAGE_POLICY,
         }
     }
 }
@@ -124,7 +139,7 @@ impl Place {
 
 /// Returns the answer to an address. With `is_file`, links are to files instead of addresses of a server.
 pub(crate) fn answer(site: &Site, place: &Place, query: &Query, is_file: bool) -> Result<Answer, Problem> {
-    let links = Links::new(place.depth(), is_file);
+    let links = Links::new(place.depth(), is_file).allowing_runs(site.allows_runs());
     let page = |page: String| Ok(Answer { kind: Kind::Page, content: page.into_bytes() });
     match place {
         Place::Home => page(pages::home(site, query, &links)?),

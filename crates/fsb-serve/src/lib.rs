@@ -27,8 +27,11 @@ pub use description::openapi;
 pub use files::{WriteError, write_files};
 pub use problem::Problem;
 pub use router::{Hosts, router};
+pub use runs::{Answers, Field, FieldKind, Planned, RunStatus, Runs, Section};
 pub use server::{Limits, serve};
 pub use site::{Reports, Site};
 
+#[cfg(test)]
+mod control_tests;
 #[cfg(test)]
 mod tests;

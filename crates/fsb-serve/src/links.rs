@@ -7,13 +7,20 @@ pub(crate) struct Links {
     root: String,
     /// Whether the page is a file: it has a name with an extension, and no form.
     pub(crate) is_file: bool,
+    /// Whether pages can start runs.
+    pub(crate) allows_runs: bool,
 }
 
 impl Links {
     /// Returns the addresses for a page that is `depth` directories below the root.
     pub(crate) fn new(depth: usize, is_file: bool) -> Links {
         let root = if depth == 0 { "./".to_owned() } else { "../".repeat(depth) };
-        Links { root, is_file }
+        Links { root, is_file, allows_runs: false }
+    }
+
+    /// Returns the addresses with those of the pages that start runs, or without them.
+    pub(crate) fn allowing_runs(self, allows_runs: bool) -> Links {
+        Links { allows_runs, ..self }
     }
 
     fn page(&self, path: &str) -> String {
@@ -64,6 +71,14 @@ impl Links {
     /// Returns the address of the JSON of a page: `api/series/ID`.
     pub(crate) fn api(&self, path: &str) -> String {
         format!("{}api/{path}{}", self.root, if self.is_file { ".json" } else { "" })
+    }
+
+    pub(crate) fn new_run(&self) -> String {
+        format!("{}new", self.root)
+    }
+
+    pub(crate) fn live(&self) -> String {
+        format!("{}live", self.root)
     }
 
     pub(crate) fn description(&self) -> String {

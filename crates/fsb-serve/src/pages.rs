@@ -14,6 +14,7 @@ use crate::data::{
     Comparison, Matrix, Overview, RunList, RunValues, SeriesList, comparison, environment_between, matrix, overview,
     run_list, run_values, series_list,
 };
+use crate::frame::{Frame, render};
 use crate::links::Links;
 use crate::problem::Problem;
 use crate::query::{Query, Rules};
@@ -21,26 +22,6 @@ use crate::site::Site;
 
 /// The maximum number of runs that a form offers.
 const OFFERED: usize = 300;
-
-/// The parts that all pages have.
-struct Frame<'a> {
-    title: String,
-    links: &'a Links,
-    /// The words of the search.
-    search: String,
-    /// The address of the page's numbers as JSON; empty without any.
-    json: String,
-}
-
-impl<'a> Frame<'a> {
-    fn new(title: &str, links: &'a Links) -> Frame<'a> {
-        Frame { title: title.to_owned(), links, search: String::new(), json: String::new() }
-    }
-}
-
-fn render(page: &impl Template) -> Result<String, Problem> {
-    page.render().map_err(|error| Problem::Failed(error.to_string()))
-}
 
 /// The choice of the rules of the analysis.
 struct RulesForm {

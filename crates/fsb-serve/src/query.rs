@@ -31,6 +31,11 @@ impl Query {
         Query(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
+    /// Returns all names and values that are not empty.
+    pub(crate) fn pairs(self) -> Vec<(String, String)> {
+        self.0.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect()
+    }
+
     /// Returns all values of a parameter that are not empty.
     pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let named = self.0.iter().filter(move |(known, value)| known == name && !value.trim().is_empty());

@@ -4,18 +4,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{RawPathParams, RawQuery, Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get};
 
-use crate::answer::{Answer, DOCUMENT_POLICY, Kind, PAGE_POLICY, Place, answer, problem};
+use crate::answer::{Answer, Kind, Place, answer, problem};
+use crate::control::{self, Control};
 use crate::problem::Problem;
 use crate::query::Query;
+use crate::response::response;
 use crate::site::Site;
 
 /// The names under which a browser may reach the server. Other names belong to pages of strangers whose name was made to
@@ -47,8 +48,9 @@ impl Hosts {
     }
 }
 
-/// Returns the service of a site.
-pub fn router(site: Arc<Site>, hosts: Hosts) -> Router {
+/// Returns the service of a site. `control` adds the pages that start runs.
+pub fn router(site: Arc<Site>, hosts: Hosts, control: Option<Control>) -> Router {
+    let changes = if control.is_some() { control::CHANGES } else { &[] };
     let routes = Router::new()
         .route("/", page(|_| Place::Home))
         .route("/style.css", page(|_| Place::Style))
@@ -70,7 +72,11 @@ pub fn router(site: Arc<Site>, hosts: Hosts) -> Router {
         .route("/api/openapi.json", page(|_| Place::ApiDescription))
         .fallback(unknown)
         .with_state(site);
-    routes.layer(middleware::from_fn_with_state(Arc::new(hosts), guard))
+    let routes = match control {
+        Some(control) => routes.merge(control::routes(Arc::new(control))),
+        None => routes,
+    };
+    routes.layer(middleware::from_fn_with_state(Arc::new(Guard { hosts, changes }), guard))
 }
 
 /// Returns the handler of a place, whose work is done beside the threads of connections.
@@ -98,19 +104,17 @@ async fn unknown(request: Request) -> Response {
     response(StatusCode::NOT_FOUND, problem(&found, path.starts_with("/api/"), depth))
 }
 
-fn response(status: StatusCode, answer: Answer) -> Response {
-    let policy = if answer.kind == Kind::Document { DOCUMENT_POLICY } else { PAGE_POLICY };
-    let mut response = Response::new(Body::from(answer.content));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.kind.content_type()));
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    response
+/// The rules that every request must follow.
+struct Guard {
+    hosts: Hosts,
+    /// The addresses that change something.
+    changes: &'static [&'static str],
 }
 
-/// Refuses requests that would change something, that name another host, or that come from the page of another host.
-async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
-    let mut answered = match refusal(&hosts, request.method(), request.uri().authority(), request.headers()) {
+/// Refuses requests that would change something elsewhere than at the addresses for it, that name another host, or that
+/// come from the page of another host.
+async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let mut answered = match guard.refusal(request.method(), request.uri(), request.headers()) {
         Some((status, text)) => {
             let content = format!("{text}\n").into_bytes();
             let mut refused = response(status, Answer { kind: Kind::Text, content });
@@ -129,41 +133,50 @@ async fn guard(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) ->
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
     for (name, value) in always {
-        answered.headers_mut().insert(name, HeaderValue::from_static(value));
+        answered.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     answered
 }
 
-/// Returns the status and the text of a request that is refused.
-fn refusal(
-    hosts: &Hosts,
-    method: &Method,
-    target: Option<&Authority>,
-    headers: &HeaderMap,
-) -> Option<(StatusCode, &'static str)> {
-    if method != Method::GET && method != Method::HEAD {
-        return Some((
-            StatusCode::METHOD_NOT_ALLOWED,
-            "fsb serve only answers GET and HEAD: nothing here can be changed.",
-        ));
+impl Guard {
+    /// Returns the status and the text of a request that is refused.
+    fn refusal(&self, method: &Method, target: &Uri, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+        let reads = method == Method::GET || method == Method::HEAD;
+        let changes = method == Method::POST && self.changes.contains(&target.path());
+        if !reads && !changes {
+            return Some((
+                StatusCode::METHOD_NOT_ALLOWED,
+                "fsb serve only answers GET and HEAD: nothing here can be changed.",
+            ));
+        }
+        let all: Vec<&HeaderValue> = headers.get_all(header::HOST).iter().collect();
+        let [host] = all[..] else {
+            return Some((StatusCode::BAD_REQUEST, "The request must have one header Host."));
+        };
+        let accepts = |host: &str| self.hosts.accepts(host);
+        let is_here = host.to_str().is_ok_and(accepts) && target.authority().is_none_or(|name| accepts(name.as_str()));
+        if !is_here {
+            let text = "This server does not have that name. Start it with: fsb serve --host NAME";
+            return Some((StatusCode::MISDIRECTED_REQUEST, text));
+        }
+        // Browsers send it with requests that a page of another site makes.
+        let is_foreign = |origin: &HeaderValue| {
+            let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+            !host.is_some_and(|(_, host)| accepts(host))
+        };
+        let is_elsewhere = changes && !is_of_own_page(host, headers);
+        if headers.get_all(header::ORIGIN).iter().any(is_foreign) || is_elsewhere {
+            return Some((StatusCode::FORBIDDEN, "The request comes from the page of another site."));
+        }
+        None
     }
-    let all: Vec<&HeaderValue> = headers.get_all(header::HOST).iter().collect();
-    let [host] = all[..] else {
-        return Some((StatusCode::BAD_REQUEST, "The request must have one header Host."));
-    };
-    let accepts = |host: &str| hosts.accepts(host);
-    let is_here = host.to_str().is_ok_and(accepts) && target.is_none_or(|target| accepts(target.as_str()));
-    if !is_here {
-        let text = "This server does not have that name. Start it with: fsb serve --host NAME";
-        return Some((StatusCode::MISDIRECTED_REQUEST, text));
-    }
-    // Browsers send it with requests that a page of another site makes.
-    let is_foreign = |origin: &HeaderValue| {
-        let host = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
-        !host.is_some_and(|(_, host)| accepts(host))
-    };
-    if headers.get_all(header::ORIGIN).iter().any(is_foreign) {
-        return Some((StatusCode::FORBIDDEN, "The request comes from the page of another site."));
-    }
-    None
+}
+
+/// Returns whether a request that changes something comes from a page of exactly this server. A page on another port of
+/// this machine may belong to another user.
+fn is_of_own_page(host: &HeaderValue, headers: &HeaderMap) -> bool {
+    let origins: Vec<&HeaderValue> = headers.get_all(header::ORIGIN).iter().collect();
+    let [origin] = origins[..] else { return false };
+    let is_own = origin.as_bytes().strip_prefix(b"http://").is_some_and(|origin| origin == host.as_bytes());
+    is_own && headers.get_all("sec-fetch-site").iter().all(|site| site == "same-origin")
 }

@@ -33,6 +33,7 @@ pub struct Site {
     store: Location,
     reports: Box<dyn Reports>,
     read: Mutex<Option<Read>>,
+    allows_runs: bool,
 }
 
 /// The state of the store when it was read last.
@@ -56,7 +57,17 @@ impl Site {
     /// Returns the site of a store. Opens the store once, so that a missing store is an error here.
     pub fn open(store: Location, reports: Box<dyn Reports>) -> Result<Site, HistoryError> {
         Store::open(&store)?;
-        Ok(Site { store, reports, read: Mutex::new(None) })
+        Ok(Site { store, reports, read: Mutex::new(None), allows_runs: false })
+    }
+
+    /// Returns the site with links to the pages that start runs.
+    #[must_use]
+    pub fn allowing_runs(self) -> Site {
+        Site { allows_runs: true, ..self }
+    }
+
+    pub(crate) fn allows_runs(&self) -> bool {
+        self.allows_runs
     }
 
     pub(crate) fn reports(&self) -> &dyn Reports {

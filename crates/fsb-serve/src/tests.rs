@@ -19,10 +19,10 @@ use crate::server::serve_until;
 use crate::{Hosts, Limits, Reports, Site, router, write_files};
 
 /// A name with markup, a script and a character that changes the direction of writing.
-const HOSTILE: &str = "\"'><script>alert(1)</script>\u{202e}";
-const HOST: &str = "127.0.0.1:8080";
+pub(crate) const HOSTILE: &str = "\"'><script>alert(1)</script>\u{202e}";
+pub(crate) const HOST: &str = "127.0.0.1:8080";
 
-struct FixedReports;
+pub(crate) struct FixedReports;
 
 impl Reports for FixedReports {
     fn run(&self, source: &Path) -> Result<String, String> {
@@ -96,7 +96,7 @@ impl Fixture {
         }
         let site = Arc::new(Site::open(path, Box::new(FixedReports)).unwrap());
         let hosts = Hosts::new(HOST.parse().unwrap(), &["bench.example".to_owned()]);
-        let router = router(Arc::clone(&site), hosts);
+        let router = router(Arc::clone(&site), hosts, None);
         Fixture { directory, site, router, series: ["ext4", HOSTILE].map(|target| key(target).id()).to_vec() }
     }
 
@@ -156,7 +156,7 @@ impl Fixture {
 }
 
 /// Returns the values of an attribute in a page.
-fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
+pub(crate) fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
     page.split(&start).skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
@@ -297,7 +297,7 @@ fn only_known_names_of_the_server_are_answered() {
     let all = Hosts::new("0.0.0.0:80".parse().unwrap(), &[]);
     let asked = |host: &str| {
         let site = Arc::clone(&fixture.site);
-        let other = Fixture { router: router(site, all.clone()), ..Fixture::new() };
+        let other = Fixture { router: router(site, all.clone(), None), ..Fixture::new() };
         other.ask(Request::builder().uri("/style.css").header("Host", host).body(Body::empty()).unwrap()).0
     };
     assert_eq!((asked("192.0.2.7:80"), asked("evil.example")), (StatusCode::OK, StatusCode::MISDIRECTED_REQUEST));
@@ -464,7 +464,7 @@ fn over_sockets(limits: Limits, work: impl FnOnce(SocketAddr)) {
     let fixture = Fixture::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let router = router(Arc::clone(&fixture.site), Hosts::new(address, &[]));
+    let router = router(Arc::clone(&fixture.site), Hosts::new(address, &[]), None);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let server = std::thread::spawn(move || {
         serve_until(listener, router, limits, async {

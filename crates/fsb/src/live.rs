@@ -43,6 +43,11 @@ impl WatchedRun {
         WatchedRun { directory: directory.to_owned(), width, read: None }
     }
 
+    /// Returns the directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Returns the run as it is now.
     ///
     /// # Errors

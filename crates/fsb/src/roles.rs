@@ -16,6 +16,8 @@ use fsb_testbed::{LocalTestbed, TestbedError, WATCHER_ARGUMENT};
 #[cfg(feature = "vm")]
 use fsb_vm::machine::LAUNCH_ARGUMENT;
 
+#[cfg(feature = "serve")]
+use crate::cli::serve;
 #[cfg(feature = "emulations")]
 use crate::cli::{iozone, postmark};
 #[cfg(any(feature = "traces", feature = "vm"))]
@@ -54,6 +56,8 @@ pub fn play(arguments: &[OsString]) -> Option<ExitCode> {
         CHILD_ARGUMENT => Ok(iozone_child(&arguments[2..])),
         // The supervisor's arguments are those of the agent that it starts.
         WATCHER_ARGUMENT => owner(&arguments[2..]).map(fsb_testbed::watch_coordinator),
+        #[cfg(feature = "serve")]
+        serve::WEB_ARGUMENT => return Some(finished(serve::web_main(&arguments[2..]))),
         remote::REMOTE_ARGUMENT => return Some(finished(remote::watch())),
         remote::REMOTE_RUN_ARGUMENT => return Some(finished(remote::run_for_other_host())),
         SUPERVISOR_ARGUMENT => sandbox::supervise(&arguments[2..]),
@@ -99,7 +103,7 @@ fn owner(arguments: &[OsString]) -> Result<Owner, TestbedError> {
     owner.ok_or_else(|| TestbedError::request("a process of fsb has no invoking user"))
 }
 
-/// `__remote`, `__remote-run`: returns the exit code of a run for the fsb of another machine.
+/// Returns the exit code of a role that is a command of its own.
 fn finished(run: anyhow::Result<u8>) -> ExitCode {
     run.map_or_else(|error| exit::report(&error), ExitCode::from)
 }

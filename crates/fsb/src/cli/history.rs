@@ -20,6 +20,7 @@ use fsb_sys::InvokingUser;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
 
 use crate::message::{notify, say};
 use crate::result_owner::Rights;
@@ -70,7 +71,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 }
 
 /// The store of a command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
 pub(super) struct StoreArguments {
     /// File of the index, or postgresql://HOST/DATABASE [default: fsb/history.sqlite in the user's data directory]
     #[arg(long, value_name = "FILE|URL")]
@@ -102,7 +103,8 @@ impl StoreArguments {
         Ok(Store::open(&self.location()?)?)
     }
 
-    fn open_or_create(&self) -> anyhow::Result<Store> {
+    /// Opens the store, and makes it if it does not exist.
+    pub(super) fn open_or_create(&self) -> anyhow::Result<Store> {
         let location = self.location()?;
         if let Location::File(path) = &location {
             if self.store.is_none()

@@ -32,7 +32,7 @@ mod record;
 mod report;
 mod run;
 #[cfg(feature = "serve")]
-mod serve;
+pub mod serve;
 #[cfg(feature = "traces")]
 mod trace;
 mod watch;

@@ -1,9 +1,22 @@
-//! `fsb serve`: the history in a browser.
+//! `fsb serve`: the history in a browser, and with `--allow-runs` runs from a browser.
+//!
+//! With `--allow-runs` this process is the helper, which makes runs. It starts the web process, which has the rights of an
+//! ordinary user, and answers it over a pair of sockets.
+
+mod client;
+mod form;
+mod helper;
+mod policy;
+mod protocol;
 
 use std::ffi::OsString;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
@@ -11,11 +24,21 @@ use fsb_codes::notice;
 use fsb_report::choice::Choice;
 use fsb_report::show::{self, counted};
 use fsb_report::{Report, html};
-use fsb_serve::{Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use fsb_serve::{Control, Hosts, Limits, Problem, Reports, Site, WriteError, router, serve, write_files};
+use fsb_sys::InvokingUser;
+use rustix::process::{
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, geteuid, getrlimit, kill_process, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit,
+};
+use serde::{Deserialize, Serialize};
 
+use self::client::HelperClient;
+use self::helper::Helper;
+use self::policy::Permitted;
+use self::protocol::{Connection, LONGEST_REQUEST};
 use super::compare;
 use super::history::StoreArguments;
+use crate::exit::{Second, Signals};
 use crate::message::{notify, say};
 use crate::result_owner::Rights;
 use crate::results::print;
@@ -26,13 +49,18 @@ Examples:
   fsb serve                                      pages at http://127.0.0.1:8080/
   fsb serve --store team.sqlite --listen 127.0.0.1:0
   fsb serve --listen 0.0.0.0:8080 --host bench   for other machines, too
+  sudo fsb serve --allow-runs --store index.sqlite  starts and watches runs, too
   fsb serve --static public                      files for any web server";
+
+/// The argument that makes the binary the web process of `--allow-runs`.
+pub const WEB_ARGUMENT: &str = "__serve-web";
 
 /// Show the history in a browser: changes, series, runs, comparisons
 ///
 /// Serves pages and JSON that only read: changes in words, series with charts, reports and comparisons of runs, and a matrix
 /// over kernels. /api/openapi.json describes the JSON. It has no login, so everybody who reaches the address sees
-/// the history. Ctrl-C ends it.
+/// the history. With --allow-runs, the printed address holds a token that also permits to plan, start, watch and stop
+/// runs: on loop images, in memory, and on what --wipe and --directory name. Ctrl-C ends it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -45,33 +73,137 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
     /// Write the pages as files to this directory instead, without search and comparisons
-    #[arg(long = "static", value_name = "DIR", conflicts_with_all = ["listen", "host"])]
+    #[arg(long = "static", value_name = "DIR", conflicts_with_all = ["listen", "host", "allow_runs"])]
     files: Option<PathBuf>,
+    /// Let who has the printed token make runs with the rights of this command; loopback addresses only
+    #[arg(long, conflicts_with = "host")]
+    allow_runs: bool,
+    /// With --allow-runs: runs may overwrite this block device; repeatable
+    #[arg(long, value_name = "DEVICE", requires = "allow_runs", hide_short_help = true)]
+    wipe: Vec<PathBuf>,
+    /// With --allow-runs: runs may measure this directory; repeatable
+    #[arg(long, value_name = "DIR", requires = "allow_runs", hide_short_help = true)]
+    directory: Vec<PathBuf>,
 }
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    if arguments.allow_runs {
+        return allow_runs(arguments);
+    }
     // The command needs no right of root, and SQLite makes files beside the store.
     Rights::InvokingUser.adopt()?;
     let site = Site::open(arguments.store.location()?, Box::new(RunReports))?;
     if let Some(directory) = &arguments.files {
         return write(&site, directory);
     }
-    let listen = arguments.listen;
-    let failed = |error: io::Error| exit::failure(&code::SYSTEM, format!("cannot serve on {listen}: {error}"));
-    let listener = TcpListener::bind(listen).map_err(|error| {
-        let help = "choose another port: --listen 127.0.0.1:0 takes any free one";
-        exit::advised(&code::UNABLE, format!("cannot listen on {listen}: {error}"), help)
-    })?;
-    let listen = listener.local_addr().map_err(failed)?;
+    let (listener, listen) = bind(arguments.listen)?;
     if !listen.ip().is_loopback() {
         let text = "warning: everybody who reaches this address sees the history: fsb serve has no login";
         notify(&notice::OPEN_TO_ALL, [("address", listen.to_string().into())], text);
     }
-    let router = router(Arc::new(site), Hosts::new(listen, &arguments.host));
-    let started = || print(&format!("http://{listen}/\n")).map_err(io::Error::other);
-    serve(listener, router, limits(), started).map_err(failed)?;
+    serve_at(listener, listen, site, &arguments.host, None)
+}
+
+/// Returns a listener and its address.
+fn bind(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
+    let listener = TcpListener::bind(listen).map_err(|error| {
+        let help = "choose another port: --listen 127.0.0.1:0 takes any free one";
+        exit::advised(&code::UNABLE, format!("cannot listen on {listen}: {error}"), help)
+    })?;
+    let listen = listener.local_addr().map_err(|error| failed(listen, &error))?;
+    Ok((listener, listen))
+}
+
+fn failed(listen: SocketAddr, error: &io::Error) -> anyhow::Error {
+    exit::failure(&code::SYSTEM, format!("cannot serve on {listen}: {error}"))
+}
+
+/// Serves until a signal comes.
+fn serve_at(
+    listener: TcpListener,
+    listen: SocketAddr,
+    site: Site,
+    names: &[String],
+    control: Option<Control>,
+) -> anyhow::Result<u8> {
+    let address = control.as_ref().map(Control::address).unwrap_or_default();
+    let router = router(Arc::new(site), Hosts::new(listen, names), control);
+    let started = || print(&format!("http://{listen}/{address}\n")).map_err(io::Error::other);
+    serve(listener, router, limits(), started).map_err(|error| failed(listen, &error))?;
     Ok(exit::DONE)
+}
+
+// Runs from a browser: the helper starts the web process and answers it.
+
+/// The arguments of the web process.
+#[derive(Debug, Serialize, Deserialize)]
+struct WebArguments {
+    store: StoreArguments,
+    listen: SocketAddr,
+    permitted: Permitted,
+}
+
+/// The user and the group of the web process of a server that root started without sudo.
+const NOBODY: (u32, u32) = (65_534, 65_534);
+
+/// Starts the web process and makes the runs that it requests.
+fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
+    let listen = arguments.listen;
+    if !listen.ip().is_loopback() {
+        let message = format!("--allow-runs listens on loopback addresses only, and {listen} is not one");
+        let help = "from another machine, use a tunnel: ssh -L 8080:127.0.0.1:8080 HOST";
+        return Err(exit::advised(&code::CONFLICT, message, help));
+    }
+    let directories = arguments.directory.iter().map(|directory| result_owner::absolute(directory));
+    let permitted = Permitted {
+        wipe: arguments.wipe.clone(),
+        directories: directories.collect::<Result<_, _>>()?,
+        images: std::env::current_dir()?,
+    };
+    let mut helper =
+        Helper::new(permitted.clone(), &RunReports).map_err(|why| exit::failure(&code::INVALID_VALUE, why))?;
+    // Refuses a store that cannot be named before a process is started.
+    arguments.store.location()?;
+    let signals = Signals::catch(Second::Waits)?;
+    let (own, of_web) = UnixStream::pair()?;
+    let web = WebArguments { store: arguments.store.clone(), listen, permitted };
+    let mut command = Command::new("/proc/self/exe");
+    command.arg(WEB_ARGUMENT).arg(serde_json::to_string(&web)?).stdin(Stdio::from(OwnedFd::from(of_web)));
+    if geteuid().is_root() {
+        let (uid, gid) = InvokingUser::current().map_or(NOBODY, |user| (user.uid, user.gid));
+        command.uid(uid).gid(gid);
+    }
+    let mut web = command.spawn()?;
+    // The command holds the other end of the pair, too, and its closing is what ends the helper.
+    drop(command);
+    let served = helper.serve(Connection::new(own, LONGEST_REQUEST)?, &signals);
+    // A web process that has ended already is not signalled: it was not reaped yet.
+    let _ = kill_process(Pid::from_child(&web), Signal::TERM);
+    let status = web.wait()?;
+    served?;
+    match status.code() {
+        Some(code) => Ok(u8::try_from(code).unwrap_or(exit::MACHINE)),
+        None => Err(exit::failure(&code::SYSTEM, format!("the web process ended: {status}"))),
+    }
+}
+
+/// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is the parent.
+pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
+    // Other processes of the same user, such as services that share an account, must not trace this one and send requests.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    // Without the helper no page could start or stop a run.
+    let _ = set_parent_process_death_signal(Some(Signal::TERM));
+    let text = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
+    let WebArguments { store, listen, permitted } = serde_json::from_str(text)?;
+    let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    // A first run has no history yet.
+    store.open_or_create()?;
+    let site = Site::open(store.location()?, Box::new(RunReports))?.allowing_runs();
+    let (listener, listen) = bind(listen)?;
+    let client = HelperClient::new(stream, permitted)?;
+    let control = Control::new(Box::new(client), listen.port()).map_err(|error| failed(listen, &error))?;
+    serve_at(listener, listen, site, &[], Some(control))
 }
 
 /// Returns the limits of connections, of which each needs an open file. Raises the limit on open files as far as it may.

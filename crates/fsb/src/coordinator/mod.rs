@@ -132,7 +132,7 @@ fn check_testbed(record: &RunRecord) -> Result<Vec<Warning>, TestbedError> {
 pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
     /// Requests that are wrong on this machine alone.
     const OF_MACHINE: [&str; 2] = ["target/no-directory", "device/"];
-    let Err(error) = check_resolved(resolved) else { return Ok(()) };
+    let Err(error) = checked(resolved) else { return Ok(()) };
     let name = exit::error_code(&error).name;
     if exit::code(&error) == exit::REQUEST && !OF_MACHINE.iter().any(|area| name.starts_with(area)) {
         return Err(error);
@@ -141,12 +141,14 @@ pub fn check_plan(resolved: Resolved) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn check_resolved(mut resolved: Resolved) -> anyhow::Result<()> {
+/// Returns the run of a plan, its work, and the conditions that the user must know. Checks the plan against its budget and
+/// this machine, and changes nothing.
+pub fn checked(mut resolved: Resolved) -> anyhow::Result<(RunRecord, Work, Vec<Warning>)> {
     make_absolute(&mut resolved.plan)?;
     let (record, work) = new_record(resolved)?;
     schedule::check_budget(&record, &work)?;
-    check_testbed(&record)?;
-    Ok(())
+    let warnings = check_testbed(&record)?;
+    Ok((record, work, warnings))
 }
 
 /// Starts a run in the new directory `out`.

@@ -30,6 +30,7 @@ mod publish;
 mod regimes;
 mod resume;
 mod serve;
+mod serve_runs;
 mod targets;
 mod terminal;
 mod traces;

@@ -1,0 +1,220 @@
+//! The form of a new run, from the tables that declare file systems, media, suites, workloads and controls; and the plan
+//! that its answers make.
+
+use fsb_engine::workload::parameter::{Parameter, ParameterDefault, ParameterGroup, ParameterKind};
+use fsb_model::Bytes;
+use fsb_runner::plan_file::{self, PlanFile, RepetitionFile, typed};
+use fsb_runner::suite;
+use fsb_serve::{Answers, Field, FieldKind, Section};
+use fsb_testbed::{control, fs};
+
+use super::policy::{Permitted, is_offered};
+use crate::cli::plan_text::workloads;
+
+const FILE_SYSTEM: &str = "fs";
+const MEDIUM: &str = "medium";
+const TARGETS: &str = "targets";
+const SUITE: &str = "suite";
+const WORKLOAD: &str = "workload";
+const PLACE: &str = "in";
+/// The start of the names of a workload's parameters.
+const PARAMETER: &str = "p.";
+/// The start of the names of controls.
+const CONTROL: &str = "c.";
+
+/// The workload that the suite is measured instead of.
+const NO_WORKLOAD: &str = "the suite";
+
+/// Lines of text: name, label, effect, example.
+const LINES: [(&str, &str, &str, &str); 6] = [
+    ("size", "Image size", "Size of the image; file sizes scale with it.", "2G"),
+    ("budget", "Budget", "Time limit of the run, report included.", "5m"),
+    ("blocks", "Blocks", "Number of blocks; with a budget, those that fit.", "as the budget allows"),
+    ("precision", "Precision", "Add blocks until all intervals are within ± this share.", "none"),
+    ("theta", "Smallest difference", "Smallest difference that matters.", "3%"),
+    ("seed", "Seed", "Seed of orders and data.", "random"),
+];
+
+/// Boxes: name, label, effect.
+const FLAGS: [(&str, &str, &str); 5] = [
+    ("one_at_a_time", "One at a time", "Let targets take turns on the whole medium instead of sharing it."),
+    (
+        "mkfs_defaults",
+        "Defaults of mkfs",
+        "Let each mkfs program choose block size, inodes and journal by the size of its slice.",
+    ),
+    ("risky", "Risky targets may win", "Let targets win that may lose synced data in a crash."),
+    ("explain", "Explain differences", "Trace further blocks with eBPF to explain differences; needs root."),
+    ("keep_affected", "Keep affected trials", "Keep trials that interference affected instead of retrying them."),
+];
+
+/// Returns the form with the answers that were given so far.
+pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section> {
+    let given = |name: &str| -> Vec<String> {
+        answers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
+    };
+    let field = |name: &str, label: &str, about: &str, kind: FieldKind| Field {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        about: about.to_owned(),
+        kind,
+        given: given(name),
+    };
+    let names = |names: &mut dyn Iterator<Item = &'static str>| names.map(str::to_owned).collect::<Vec<_>>();
+    let media = ["loop".to_owned(), "ram".to_owned()].into_iter();
+    let media = media.chain(permitted.wipe.iter().map(|device| device.display().to_string())).collect();
+    let directories = permitted.directories.iter().map(|directory| directory.display().to_string());
+    let directories: Vec<String> = directories.collect();
+    let more = match directories.as_slice() {
+        [] => "Separated by spaces, as for fsb run, such as ext4,data=journal.".to_owned(),
+        known => format!("Separated by spaces, as for fsb run, such as ext4,data=journal or {}.", known.join(" ")),
+    };
+    let mut sections = vec![Section {
+        title: "Targets".to_owned(),
+        about: "The first target is the baseline.".to_owned(),
+        fields: vec![
+            field(
+                FILE_SYSTEM,
+                "File systems",
+                "fsb list file-systems describes them.",
+                FieldKind::Several(names(&mut fs::REGISTRY.iter().map(|fs| fs.name()))),
+            ),
+            field(MEDIUM, "Medium", "An image in a file, in memory, or a device of --wipe.", FieldKind::One(media)),
+            field(TARGETS, "Further targets", &more, FieldKind::Text(String::new())),
+        ],
+    }];
+    let all = std::iter::once(NO_WORKLOAD).chain(fsb_engine::workload::REGISTRY.iter().map(|workload| workload.name()));
+    sections.push(Section {
+        title: "Work".to_owned(),
+        about: String::new(),
+        fields: vec![
+            field(
+                SUITE,
+                "Suite",
+                "A named list of workloads: fsb list suites describes them.",
+                FieldKind::One(names(&mut suite::REGISTRY.iter().map(|suite| suite.name))),
+            ),
+            field(WORKLOAD, "Workload", "A single workload instead of the suite.", FieldKind::One(names(&mut { all }))),
+        ],
+    });
+    let workload = given(WORKLOAD).pop().unwrap_or_default();
+    if let Some(workload) = fsb_engine::workload::REGISTRY.iter().find(|known| known.name() == workload) {
+        sections.extend(parameters(workload.parameters(), &field));
+    }
+    let lines = LINES
+        .iter()
+        .map(|(name, label, about, example)| field(name, label, about, FieldKind::Text((*example).to_owned())));
+    let place = FieldKind::One(vec!["host".to_owned(), "vm".to_owned()]);
+    let place = field(PLACE, "Place", "On this machine, or in a virtual machine.", place);
+    let flags = FLAGS.iter().map(|(name, label, about)| field(name, label, about, FieldKind::Flag));
+    sections.push(Section {
+        title: "Options".to_owned(),
+        about: String::new(),
+        fields: lines.chain([place]).chain(flags).collect(),
+    });
+    let control = |control: &&dyn control::Control| {
+        let values: Vec<&str> = control.values().iter().map(|value| value.name).collect();
+        let about = format!("{}: {}", control.about(), values.join(", "));
+        field(&format!("{CONTROL}{}", control.name()), control.name(), &about, FieldKind::Text(values[0].to_owned()))
+    };
+    sections.push(Section {
+        title: "Controls".to_owned(),
+        about: "Settings of the machine during the run.".to_owned(),
+        fields: control::REGISTRY.iter().map(control).collect(),
+    });
+    sections
+}
+
+/// Returns the parameters of a workload, under the headings of their groups.
+fn parameters(mut parameters: Vec<Parameter>, field: &dyn Fn(&str, &str, &str, FieldKind) -> Field) -> Vec<Section> {
+    parameters.retain(|parameter| parameter.group != ParameterGroup::Resolved && is_offered(&parameter.kind));
+    parameters.sort_by_key(|parameter| (parameter.group, parameter.name));
+    let mut sections: Vec<Section> = Vec::new();
+    for parameter in parameters {
+        let title = format!("Parameters: {}", parameter.group.title());
+        if sections.last().is_none_or(|section| section.title != title) {
+            sections.push(Section { title, about: String::new(), fields: Vec::new() });
+        }
+        let default = match (&parameter.default, parameter.default_text()) {
+            (ParameterDefault::Required(example), _) => format!("required, such as {example}"),
+            (_, Some(text)) => text.into_owned(),
+            (_, None) => "none".to_owned(),
+        };
+        let needs = parameter.needs.map_or_else(String::new, |needs| format!("; {needs}"));
+        let about = format!("{}: {}{needs}", parameter.about, parameter.values());
+        let words = |words: &[&str]| {
+            let default = format!("default: {default}");
+            FieldKind::One(std::iter::once(default).chain(words.iter().map(|word| (*word).to_owned())).collect())
+        };
+        let kind = match &parameter.kind {
+            ParameterKind::Word(all) => words(all),
+            ParameterKind::Flag => words(&["true", "false"]),
+            _ => FieldKind::Text(default),
+        };
+        if let Some(section) = sections.last_mut() {
+            section.fields.push(field(&format!("{PARAMETER}{}", parameter.name), parameter.name, &about, kind));
+        }
+    }
+    sections
+}
+
+/// Returns the plan that the answers make, in TOML.
+///
+/// # Errors
+///
+/// An answer is not one of the form, or its text cannot be read.
+pub(super) fn plan(answers: &Answers) -> Result<String, String> {
+    let mut file = PlanFile::default();
+    let mut repetition = RepetitionFile::default();
+    let (mut systems, mut medium, mut more, mut workload) = (Vec::new(), "", "", "");
+    let mut parameters = String::new();
+    for (name, value) in answers {
+        let (name, value) = (name.as_str(), value.trim());
+        let text = || value.to_owned();
+        match name {
+            FILE_SYSTEM => systems.push(value),
+            MEDIUM => medium = value,
+            TARGETS => more = value,
+            SUITE => file.suite = Some(text()),
+            WORKLOAD => workload = value,
+            PLACE => file.place = Some(typed(value)),
+            "size" => file.size = Some(value.parse::<Bytes>().map_err(|error| format!("size: {error}"))?),
+            "budget" => repetition.budget = Some(text()),
+            "blocks" => repetition.blocks = Some(number(name, value)?),
+            "precision" => repetition.precision = Some(text()),
+            "theta" => file.theta = Some(typed(value)),
+            "seed" => file.seed = Some(number(name, value)?),
+            "one_at_a_time" => file.one_at_a_time = true,
+            "mkfs_defaults" => file.mkfs_defaults = true,
+            "risky" => file.risky = true,
+            "explain" => file.explain = true,
+            "keep_affected" => file.keep_affected = true,
+            _ => match (name.strip_prefix(CONTROL), name.strip_prefix(PARAMETER)) {
+                (Some(control), _) => drop(file.controls.insert(control.to_owned(), text())),
+                (_, Some(parameter)) => parameters += &format!(",{parameter}={value}"),
+                _ => return Err(format!("the form has no field {name}")),
+            },
+        }
+    }
+    let medium = if medium.is_empty() { String::new() } else { format!("@{medium}") };
+    // The null file system has no medium.
+    let on_medium = |name: &&str| match fs::find(name).is_ok_and(|fs| fs.home() == fs::Home::Device) {
+        true => format!("{name}{medium}"),
+        false => (*name).to_owned(),
+    };
+    let more = shlex::split(more).ok_or("targets: a quote is not closed")?;
+    let targets = systems.iter().map(on_medium).chain(more);
+    file.targets = targets.map(|target| typed(&target)).collect();
+    if !workload.is_empty() {
+        file.suite = None;
+        file.workloads = workloads(&[format!("{workload}{parameters}")]).map_err(|error| error.to_string())?;
+    } else if !parameters.is_empty() {
+        return Err("choose the workload that the parameters are for".to_owned());
+    }
+    file.repetition = repetition;
+    plan_file::write(&file).map_err(|error| error.to_string())
+}
+
+fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, String> {
+    value.parse().map_err(|_| format!("{name}: '{value}' is not a number"))
+}
