@@ -10,11 +10,14 @@ use crate::query::Query;
 use crate::site::Site;
 
 /// The Content-Security-Policy of pages: no script, and no request to another origin.
-pub(crate) const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; \
     base-uri 'none'; frame-ancestors 'none'";
+/// The Content-Security-Policy of the page of a run that is measured: a script of this server reads its events.
+const LIVE_POLICY: &str = "default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'self'; \
+    img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// The Content-Security-Policy of reports, whose scripts draw charts. The scripts run in a sandbox with an origin of
 /// their own.
-pub(crate) const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
+const DOCUMENT_POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
     img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-downloads";
 
 /// The OpenAPI description of `/api`, which `cargo xtask generate` writes.

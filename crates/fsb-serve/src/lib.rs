@@ -5,23 +5,30 @@
 //!                                                                └──▶ write_files
 //! ```
 //!
-//! This crate never changes the store or a run. Pages need no script, and their addresses hold their whole state. The
-//! caller provides the [`Reports`], because this crate cannot read a run directory.
+//! This crate never changes the store. Pages need no script, and their addresses hold their whole state. The caller
+//! provides the [`Reports`], because this crate cannot read a run directory, and may provide [`Runs`], which start one:
+//! [`Control`] then adds the pages for that, behind a token.
 #![forbid(unsafe_code)]
 
 mod answer;
+mod control;
+mod control_pages;
 mod data;
 #[cfg(feature = "schema")]
 mod description;
 mod files;
+mod frame;
 mod links;
 mod pages;
 mod problem;
 mod query;
+mod response;
 mod router;
+mod runs;
 mod server;
 mod site;
 
+pub use control::Control;
 #[cfg(feature = "schema")]
 pub use description::openapi;
 pub use files::{WriteError, write_files};
