@@ -3,8 +3,8 @@ set $dir=/tmp
 set $nfiles=700
 set $nthreads=10
 set $meaniosize=16k
-define fileset name=bigfileset,path=$dir,size=128k,entries=$nfiles,dirwidth=20,prealloc=80, paralloc
-define fileset name=u2fileset,path=$dir,size=128k,entries=$nfiles,dirwidth=20,prealloc=80, paralloc
+define fileset name=files,path=$dir,size=128k,entries=$nfiles,dirwidth=20,prealloc=80, paralloc
+define fileset name=more,path=$dir,size=128k,entries=$nfiles,dirwidth=20,prealloc=80, paralloc
 
 define flowop name=readwrite, $fileset
 {
@@ -26,15 +26,15 @@ define flowop name=dowork, $filesetnm, $rwiters
   flowop statfile name=statfile1,filesetname=$filesetnm
 }
 
-define process name=filereader1,instances=1
+define process name=server,instances=1
 {
   thread name=user1,memsize=10m,instances=$nthreads
   {
-    flowop dowork name=dowork1, iters=1, $rwiters=5, $filesetnm=bigfileset
+    flowop dowork name=dowork1, iters=1, $rwiters=5, $filesetnm=files
   }
   thread name=user2,memsize=10m,instances=$nthreads
   {
-    flowop dowork name=dowork2, iters=1, $rwiters=4, $filesetnm=u2fileset
+    flowop dowork name=dowork2, iters=1, $rwiters=4, $filesetnm=more
   }
 }
 run 30

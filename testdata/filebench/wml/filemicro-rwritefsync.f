@@ -8,9 +8,9 @@ set $nthreads=1
 
 define file name=bigfile,path=$dir,size=$filesize,prealloc,cached=$cached
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
     flowop write name=write-file,filename=bigfile,random,iosize=$iosize,iters=$iters
     flowop fsync name=sync-file

@@ -10,9 +10,9 @@ set mode quit firstdone
 define fileset name=postset,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$dirwidth,prealloc,paralloc
 define fileset name=postsetdel,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$dirwidth,prealloc,paralloc
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
     flowop openfile name=openfile1,filesetname=postset,fd=1
     flowop appendfilerand name=appendfilerand1,iosize=$meaniosize,fd=1

@@ -38,7 +38,7 @@ pub fn start(directory: &Path, more: &[&str]) -> Running {
 /// Returns the directory of a run's files.
 pub fn set(directory: &Path) -> Option<PathBuf> {
     let own = listing(directory).into_iter().find(|path| path.to_string_lossy().contains("/.fsb-"))?;
-    Some(own.join("fsb-set/bigfileset"))
+    Some(own.join("fsb-set/files"))
 }
 
 pub fn files(directory: &Path) -> usize {

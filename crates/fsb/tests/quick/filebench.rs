@@ -219,7 +219,7 @@ fn files_that_vanish_or_change_end_the_run_by_name_and_the_rest_goes() {
         expect_code(&output, 4);
         let fields = message(&output, "warning/run-failed")["fields"].clone();
         let reason = fields["reason"].as_str().unwrap();
-        assert!(reason.contains("bigfileset") && fields["line"].is_number(), "{fields}");
+        assert!(reason.contains("fsb-set/files") && fields["line"].is_number(), "{fields}");
         assert_eq!(fields["errno"].as_str(), errno, "{fields}");
         assert_eq!(listing(directory.path()), Vec::<PathBuf>::new());
     }

@@ -1,3 +1,5 @@
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $count=50000
 set $filesize=16k
@@ -5,13 +7,13 @@ set $nthreads=16
 set $meandirwidth=100
 set mode quit firstdone
 
-define fileset name=bigfileset,path=$dir,size=$filesize,entries=$count,dirwidth=$meandirwidth,prealloc=100,paralloc,reuse
+define fileset name=files,path=$dir,size=$filesize,entries=$count,dirwidth=$meandirwidth,prealloc=100,paralloc,reuse
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
-    flowop deletefile name=deletefile1,filesetname=bigfileset
+    flowop deletefile name=deletefile1,filesetname=files
     flowop opslimit name=limit
   }
 }

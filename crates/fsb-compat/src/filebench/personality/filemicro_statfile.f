@@ -1,16 +1,18 @@
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $nfiles=10000
 set $meandirwidth=20
 set $filesize=128k
 set $nthreads=20
 
-define fileset name=bigfileset,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=100
+define fileset name=files,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=100
 
-define process name=examinefiles,instances=1
+define process name=examiner,instances=1
 {
-  thread name=examinefilethread,memsize=10m,instances=$nthreads
+  thread name=examine,memsize=10m,instances=$nthreads
   {
-    flowop statfile name=statfile1,filesetname=bigfileset
+    flowop statfile name=statfile1,filesetname=files
   }
 }
 

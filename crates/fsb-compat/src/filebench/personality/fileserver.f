@@ -1,4 +1,5 @@
-# A file server: the structure and the numbers of filebench 1.5's fileserver.
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $nfiles=10000
 set $meandirwidth=20
@@ -8,23 +9,23 @@ set $iosize=1m
 set $meanappendsize=16k
 set $runtime=60
 
-define fileset name=bigfileset,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=80
+define fileset name=files,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=80
 
-define process name=filereader,instances=1
+define process name=server,instances=1
 {
-  thread name=filereaderthread,memsize=10m,instances=$nthreads
+  thread name=client,memsize=10m,instances=$nthreads
   {
-    flowop createfile name=createfile1,filesetname=bigfileset,fd=1
+    flowop createfile name=createfile1,filesetname=files,fd=1
     flowop writewholefile name=wrtfile1,srcfd=1,fd=1,iosize=$iosize
     flowop closefile name=closefile1,fd=1
-    flowop openfile name=openfile1,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile1,filesetname=files,fd=1
     flowop appendfilerand name=appendfilerand1,iosize=$meanappendsize,fd=1
     flowop closefile name=closefile2,fd=1
-    flowop openfile name=openfile2,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile2,filesetname=files,fd=1
     flowop readwholefile name=readfile1,fd=1,iosize=$iosize
     flowop closefile name=closefile3,fd=1
-    flowop deletefile name=deletefile1,filesetname=bigfileset
-    flowop statfile name=statfile1,filesetname=bigfileset
+    flowop deletefile name=deletefile1,filesetname=files
+    flowop statfile name=statfile1,filesetname=files
   }
 }
 

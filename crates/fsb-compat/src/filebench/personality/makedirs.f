@@ -1,16 +1,18 @@
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $ndirs=10000
 set $meandirwidth=100
 set $nthreads=16
 set mode quit firstdone
 
-define fileset name=bigfileset,path=$dir,size=0,leafdirs=$ndirs,dirwidth=$meandirwidth
+define fileset name=files,path=$dir,size=0,leafdirs=$ndirs,dirwidth=$meandirwidth
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
-    flowop makedir name=dirmakedir,filesetname=bigfileset
+    flowop makedir name=dirmakedir,filesetname=files
   }
 }
 

@@ -1,3 +1,5 @@
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $filesize=5g
 set $iosize=8k
@@ -5,13 +7,13 @@ set $nthreads=1
 set $workingset=0
 set $directio=0
 
-define file name=largefile1,path=$dir,size=$filesize,prealloc,reuse,paralloc
+define file name=large,path=$dir,size=$filesize,prealloc,reuse,paralloc
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
-    flowop write name=rand-write1,filename=largefile1,iosize=$iosize,random,workingset=$workingset,directio=$directio
+    flowop write name=rand-write1,filename=large,iosize=$iosize,random,workingset=$workingset,directio=$directio
   }
 }
 

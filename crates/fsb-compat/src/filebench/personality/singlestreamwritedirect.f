@@ -1,15 +1,17 @@
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $filesize=5g
 set $iosize=1m
 set $nthreads=1
 
-define file name=largefile1,path=$dir,size=$filesize,prealloc,reuse
+define file name=large,path=$dir,size=$filesize,prealloc,reuse
 
-define process name=worker,instances=1
+define process name=workers,instances=1
 {
-  thread name=workerthread,memsize=10m,instances=$nthreads
+  thread name=work,memsize=10m,instances=$nthreads
   {
-    flowop write name=seqwrite-file,filename=largefile1,iosize=$iosize,directio
+    flowop write name=seqwrite-file,filename=large,iosize=$iosize,directio
   }
 }
 

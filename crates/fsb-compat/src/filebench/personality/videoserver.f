@@ -1,4 +1,5 @@
-# A video server: the structure and the numbers of filebench's videoserver; the usage as 1.4 has it.
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $eventrate=96
 set $filesize=10g
@@ -19,9 +20,9 @@ eventgen rate=$eventrate
 define fileset name=$actvidsname,path=$dir,size=$filesize,entries=$numactivevids,dirwidth=4,prealloc,paralloc,reuse=$reuseit
 define fileset name=$passvidsname,path=$dir,size=$filesize,entries=$numpassivevids,dirwidth=20,prealloc=50,paralloc,reuse=$reuseit
 
-define process name=vidwriter,instances=1
+define process name=replacer,instances=1
 {
-  thread name=vidwriter,memsize=10m,instances=1
+  thread name=replacer,memsize=10m,instances=1
   {
     flowop deletefile name=vidremover,filesetname=$passvidsname
     flowop createfile name=wrtopen,filesetname=$passvidsname,fd=1
@@ -31,9 +32,9 @@ define process name=vidwriter,instances=1
   }
 }
 
-define process name=vidreaders,instances=1
+define process name=viewers,instances=1
 {
-  thread name=vidreaders,memsize=10m,instances=$nthreads
+  thread name=viewer,memsize=10m,instances=$nthreads
   {
     flowop read name=vidreader,filesetname=$actvidsname,iosize=$readiosize
     flowop bwlimit name=serverlimit, target=vidreader
@@ -41,8 +42,5 @@ define process name=vidreaders,instances=1
 }
 
 echo  "Video Server Version 3.0 personality successfully loaded"
-usage "Usage: set \$dir=<dir>              defaults to $dir"
-usage "       set \$filesize=<size>        defaults to $filesize"
-usage "       run runtime (e.g. run 60)"
 
 run 60

@@ -1,4 +1,5 @@
-# A web proxy: the structure and the numbers of filebench 1.5's webproxy.
+# Written for FSBench, with the order of operations and the numbers of filebench 1.5. Variables and operations have
+# filebench's names, which --set and results use.
 set $dir=/tmp
 set $nfiles=10000
 set $meandirwidth=1000000
@@ -7,29 +8,29 @@ set $nthreads=100
 set $meaniosize=16k
 set $iosize=1m
 
-define fileset name=bigfileset,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=80
+define fileset name=files,path=$dir,size=$filesize,entries=$nfiles,dirwidth=$meandirwidth,prealloc=80
 
-define process name=proxycache,instances=1
+define process name=proxy,instances=1
 {
-  thread name=proxycache,memsize=10m,instances=$nthreads
+  thread name=client,memsize=10m,instances=$nthreads
   {
-    flowop deletefile name=deletefile1,filesetname=bigfileset
-    flowop createfile name=createfile1,filesetname=bigfileset,fd=1
+    flowop deletefile name=deletefile1,filesetname=files
+    flowop createfile name=createfile1,filesetname=files,fd=1
     flowop appendfilerand name=appendfilerand1,iosize=$meaniosize,fd=1
     flowop closefile name=closefile1,fd=1
-    flowop openfile name=openfile2,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile2,filesetname=files,fd=1
     flowop readwholefile name=readfile2,fd=1,iosize=$iosize
     flowop closefile name=closefile2,fd=1
-    flowop openfile name=openfile3,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile3,filesetname=files,fd=1
     flowop readwholefile name=readfile3,fd=1,iosize=$iosize
     flowop closefile name=closefile3,fd=1
-    flowop openfile name=openfile4,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile4,filesetname=files,fd=1
     flowop readwholefile name=readfile4,fd=1,iosize=$iosize
     flowop closefile name=closefile4,fd=1
-    flowop openfile name=openfile5,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile5,filesetname=files,fd=1
     flowop readwholefile name=readfile5,fd=1,iosize=$iosize
     flowop closefile name=closefile5,fd=1
-    flowop openfile name=openfile6,filesetname=bigfileset,fd=1
+    flowop openfile name=openfile6,filesetname=files,fd=1
     flowop readwholefile name=readfile6,fd=1,iosize=$iosize
     flowop closefile name=closefile6,fd=1
     flowop opslimit name=limit

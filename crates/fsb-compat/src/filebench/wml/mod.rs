@@ -81,13 +81,10 @@ mod tests {
         assert_eq!((script.notes.len(), script.runs[0].seconds), (0, 60));
         let flow = &script.runs[0].flow;
         let set = &flow.filesets[0];
-        assert_eq!(
-            (set.name.as_str(), set.files, set.preallocated, set.width.mean),
-            ("bigfileset", 1000, 0.8, 1_000_000)
-        );
+        assert_eq!((set.name.as_str(), set.files, set.preallocated, set.width.mean), ("files", 1000, 0.8, 1_000_000));
         assert_eq!(set.size, Spread::Gamma { mean: Bytes(16 << 10), shape: 1.5 });
         let thread = &flow.threads[0];
-        assert_eq!((thread.process.as_str(), thread.processes, thread.threads), ("filereader", 1, 16));
+        assert_eq!((thread.process.as_str(), thread.processes, thread.threads), ("server", 1, 16));
         let ops: Vec<Op> = thread.steps.iter().map(|step| step.op).collect();
         let append = [Op::Append, Op::Sync, Op::Close];
         let expected = [
@@ -107,7 +104,7 @@ mod tests {
     fn other_files_keep_what_makes_them_themselves() {
         let oltp = flow("oltp");
         assert_eq!(oltp.instances(), 211);
-        let writer = oltp.threads.iter().find(|thread| thread.process == "dbwr").unwrap();
+        let writer = oltp.threads.iter().find(|thread| thread.process == "dbwriter").unwrap();
         let write = &writer.steps[0];
         assert!(write.rotate && write.random && write.dsync && !write.direct);
         assert_eq!((write.iterations, write.working_set, oltp.rate), (Some(100), None, None));
@@ -135,7 +132,7 @@ mod tests {
         let made_of_others = flow("compflow");
         let steps: Vec<usize> = made_of_others.threads.iter().map(|thread| thread.steps.len()).collect();
         assert_eq!(steps, [3 + 5 * 6 + 2, 3 + 4 * 6 + 2]);
-        assert_eq!(made_of_others.threads[1].steps[4].set.as_deref(), Some("u2fileset"));
+        assert_eq!(made_of_others.threads[1].steps[4].set.as_deref(), Some("more"));
     }
 
     #[test]
