@@ -18,6 +18,7 @@ pub(crate) mod aio;
 mod conformance;
 mod direct;
 pub(crate) mod files;
+mod libaio;
 pub(crate) mod mmap;
 mod null;
 mod psync;
@@ -50,6 +51,8 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &mmap::MMAP_SYNC,
     &stdio::Stdio,
     &aio::PosixAio,
+    &libaio::LIBAIO,
+    &libaio::LIBAIO_DIRECT,
     &uring::URING,
     &uring::URING_DIRECT,
     &null::Null,

@@ -288,6 +288,7 @@ fn files_are_opened_as_the_backend_says() {
         ("dsync", "O_DSYNC"),
         ("mmap", "O_RDWR"),
         ("stdio", "O_WRONLY"),
+        ("libaio-direct", "O_DIRECT"),
         // The last one, because the test ends here if it cannot run.
         ("uring-direct", "O_DIRECT"),
     ] {
