@@ -220,6 +220,8 @@ pub(crate) enum Content {
     Directories,
     /// Files of no bytes.
     Empty,
+    /// Files of their size without data.
+    Holes,
     /// Files with all their bytes.
     Full,
     /// As [`Content::Full`], and beside each directory an empty one to which its files can be moved.
@@ -274,6 +276,9 @@ pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSour
             match content {
                 Content::Directories => break,
                 Content::Empty => write_file(&path, 0, 0, &mut data)?,
+                Content::Holes => File::create_new(&path)
+                    .and_then(|created| created.set_len(layout.file_size))
+                    .map_err(|error| EngineError::io("create", &path, &error))?,
                 Content::Full | Content::Movable => {
                     write_file(&path, layout.file_size, layout.address(file), &mut data)?;
                 }
@@ -345,7 +350,7 @@ pub(crate) fn wait_for_access_times() {
 pub(crate) fn read_once(set: &Path, layout: &Layout, content: Content) -> Result<(), EngineError> {
     list(set, layout)?;
     match content {
-        Content::Directories | Content::Empty | Content::Subdirectories => Ok(()),
+        Content::Directories | Content::Empty | Content::Holes | Content::Subdirectories => Ok(()),
         Content::Full | Content::Movable => read(set, layout),
         Content::Links => (0..layout.files).try_for_each(|file| {
             let path = set.join(layout.path(file));

@@ -22,6 +22,8 @@ pub(crate) enum Stream {
     Flow = 7,
     /// The random choices of a flow's threads: places, sizes of appends, files.
     Draw = 8,
+    /// The visits of a walk that are in sequence, and the sizes of its records.
+    Walk = 9,
 }
 
 /// A bijection of 64-bit numbers whose output looks random: the finaliser of SplitMix64 (Steele, Lea and Flood,

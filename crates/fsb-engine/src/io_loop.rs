@@ -50,7 +50,7 @@ enum Buffers {
 impl<'s> IoLoop<'s> {
     /// Creates an I/O loop with its memory touched and, if files are held, its files open.
     pub(crate) fn new(set: &'s OpenFileSet, io_options: IoOptions) -> Result<IoLoop<'s>, EngineError> {
-        let record = io_options.record_size as usize;
+        let record = io_options.largest_record as usize;
         let mut source = match io_options.verb {
             _ if io_options.depth > 1 => Buffers::RequestQueue(RequestQueue::new(set.data, &io_options)),
             Verb::Write => Buffers::Pool(Data::new(set.data, record)),
@@ -58,8 +58,8 @@ impl<'s> IoLoop<'s> {
         };
         let held = io_options.hold && io_options.files.count <= HELD_FILES;
         let files = if held { io_options.files.count as usize } else { 1 };
-        let IoOptions { depth, record_size, .. } = io_options;
-        let setup = Setup { files, held, depth, record_size, memory: source.whole() };
+        let IoOptions { depth, record_size, largest_record, .. } = io_options;
+        let setup = Setup { files, held, depth, record_size: largest_record, memory: source.whole() };
         let mut session = SetSession {
             session: set.backend.session(&setup)?,
             set,
@@ -98,20 +98,26 @@ impl<'s> IoLoop<'s> {
     /// Moves the record of an item. All of it is inlined, because calls would cost as much as the work itself.
     #[inline(always)]
     pub(crate) fn step(&mut self, item: u64) -> Result<(), EngineError> {
+        self.step_over(item, 1)
+    }
+
+    /// Moves a record of several items of one file.
+    #[inline(always)]
+    pub(crate) fn step_over(&mut self, item: u64, items: u64) -> Result<(), EngineError> {
         let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
         let (file, record) = self.session.locate(item);
         let (slot, offset) = (self.seek(file)?, record * record_size);
         if self.locks.is_some() {
             self.lock_record(file, offset, true)?;
         }
-        self.transfer(slot, file, offset, record_size)?;
+        self.transfer(slot, file, offset, items * record_size)?;
         if self.locks.is_some() {
             self.lock_record(file, offset, false)?;
         }
         if flush_each {
             self.flush(slot, file, Flush::Data)?;
         }
-        if self.current.is_some() && (record == self.session.records_per_file - 1 || access != Access::Sequential) {
+        if self.current.is_some() && (record + items == self.session.records_per_file || access != Access::Sequential) {
             self.close_current()?;
         }
         Ok(())
@@ -540,7 +546,10 @@ pub(crate) struct IoOptions {
     pub(crate) verb: Verb,
     /// The kind of operation for the fake clock.
     pub(crate) kind: OperationKind,
+    /// Bytes of an item.
     pub(crate) record_size: u64,
+    /// Bytes of the largest record.
+    pub(crate) largest_record: u64,
     pub(crate) access: Access,
     /// The files that this I/O loop may access: all of the set, or those of one process.
     pub(crate) files: Files,

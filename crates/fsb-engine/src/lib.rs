@@ -32,6 +32,7 @@ mod rendezvous;
 mod task;
 mod thread_recorder;
 mod threads;
+mod walk;
 pub mod worker;
 pub mod workload;
 

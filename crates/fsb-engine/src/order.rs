@@ -8,6 +8,9 @@
 //!
 //! With a [`Distribution`], each place in a random order is a draw instead. A pass then has as many visits as there are
 //! items, but visits some items several times and others never, and two threads can meet on one item.
+//!
+//! A [`Walk`] is the order of a thread that owns all items. Its records can have several sizes, and a share of its visits
+//! can be in sequence. A pass then ends when as many items as there are were moved.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,6 +20,7 @@ use rand_distr::{Distribution as _, StandardNormal, Zipf};
 use rand_pcg::Pcg64Mcg;
 
 use crate::hash::{Permutation, Stream, hash, mix, unit};
+use crate::walk::{Walk, WalkOptions};
 
 /// One thread's part of the places and of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +86,11 @@ enum Order {
         next: u64,
     },
     Same,
+    Walk {
+        walk: Box<Walk>,
+        /// The distribution of random visits, and the seed of the draws.
+        draw: Option<(u64, Draw)>,
+    },
 }
 
 impl Visits {
@@ -124,6 +133,29 @@ impl Visits {
         self
     }
 
+    /// Makes a walk of a sequential or random order. The thread must own all items.
+    pub(crate) fn walking(mut self, options: &WalkOptions, seed: u64) -> Visits {
+        let (options, seed, draw) = match self.order {
+            Order::Random { seed, .. } => (options.clone(), seed, None),
+            Order::Drawn { seed, draw, .. } => (options.clone(), seed, Some((seed, draw))),
+            _ => (WalkOptions { sequential: 1.0, ..options.clone() }, seed, None),
+        };
+        let walk = Box::new(Walk::new(options, self.share.length, seed, draw.is_none()));
+        self.order = Order::Walk { walk, draw };
+        self
+    }
+
+    /// Returns the number of items of the last record.
+    #[inline]
+    pub(crate) fn record(&self) -> u64 {
+        if let Order::Walk { walk, .. } = &self.order { walk.record() } else { 1 }
+    }
+
+    /// Returns the first of this thread's items and their number.
+    pub(crate) fn range(&self) -> (u64, u64) {
+        (self.base + self.share.first, self.share.length)
+    }
+
     /// Makes the iterator return `None` once at the end of each pass. The next call starts the next pass.
     pub(crate) fn resting(mut self) -> Visits {
         self.rests = true;
@@ -154,6 +186,7 @@ impl Visits {
                 *permutation = Permutation::new(*items, hash(*seed, Stream::Order, self.pass));
             }
             Order::Strided { column, next, .. } => (*column, *next) = (0, 0),
+            Order::Walk { walk, .. } => walk.restart(self.pass),
             Order::Forward | Order::Backward | Order::Same | Order::Drawn { .. } => {}
         }
         true
@@ -191,6 +224,13 @@ impl Iterator for Visits {
                 first + item
             }
             Order::Same => first,
+            Order::Walk { walk, draw } => {
+                let draws = |number| draw.as_ref().map(|(seed, draw)| draw.item(hash(*seed, Stream::Draw, number)));
+                let item = walk.visit((length - place).min(left + 1), draws);
+                self.place = place + walk.record();
+                self.share.operations = left + 1 - walk.record();
+                item
+            }
         };
         Some(self.base + item)
     }

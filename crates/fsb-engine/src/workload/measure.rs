@@ -151,6 +151,7 @@ impl Spec {
             verb,
             kind,
             record_size: self.block_size,
+            largest_record: self.block_size,
             access: self.access,
             files: self.files_of(rank),
             hold: purpose != Purpose::Create,

@@ -206,6 +206,7 @@ impl MicroJob {
             verb,
             kind,
             record_size: self.block_size,
+            largest_record: self.block_size,
             access: self.access,
             files: Files { first: 0, count: self.layout().files },
             hold: false,

@@ -96,6 +96,35 @@ pub(super) static RANDOM_MIX: RecordWorkload = RecordWorkload {
     ..RecordWorkload::BASE
 };
 
+pub(super) static SEQUENTIAL_MIX: RecordWorkload = RecordWorkload {
+    name: "sequential-mix",
+    operation: "sequential_mix",
+    about: "read and write a file in sequence, each direction from a place of its own, in a given ratio (mix)",
+    action: RecordAction::Mix,
+    ..RecordWorkload::BASE
+};
+
+pub(super) static SPARSE_READ: RecordWorkload = RecordWorkload {
+    name: "sparse-read",
+    operation: "sparse_read",
+    about: "read records of files that have their size but no data: holes",
+    before: Before::Holes,
+    access: &[Access::Sequential, Access::Random],
+    cache: Some(&[CacheState::Any, CacheState::Cold]),
+    ..RecordWorkload::BASE
+};
+
+pub(super) static SPARSE_WRITE: RecordWorkload = RecordWorkload {
+    name: "sparse-write",
+    operation: "sparse_write",
+    about: "write records into files that have their size but no data, at random or in sequence: holes are filled",
+    action: RecordAction::Write,
+    before: Before::Holes,
+    access: &[Access::Random, Access::Sequential],
+    cache: Some(&[CacheState::Any]),
+    ..RecordWorkload::BASE
+};
+
 pub(super) static READ_MODIFY_WRITE: RecordWorkload = RecordWorkload {
     name: "read-modify-write",
     operation: "read_modify_write",

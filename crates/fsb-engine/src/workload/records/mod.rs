@@ -36,12 +36,16 @@ use crate::rendezvous::{Rendezvous, RoundState};
 use crate::task::{ClockSpec, Context, Gate, Measurement};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
+use crate::walk::{MOST_ITEMS, RecordSizes, WalkOptions};
 use crate::{EngineError, ParamError, Sizing, latency};
 
 // The definition of a workload that moves records, and the parameters that only such workloads have.
 
 /// The parameter of the distribution, as fio names it.
 const DISTRIBUTION: &str = "random_distribution";
+
+/// The parameter of the sizes of records.
+const RECORD_SIZES: &str = "record_sizes";
 
 /// The distribution in which each pass visits every record once.
 const UNIFORM: &str = "random";
@@ -60,6 +64,8 @@ struct Options {
     stride: Option<u64>,
     /// The distribution of a random order; `None` if each pass visits every record once.
     distribution: Option<Distribution>,
+    /// Visits in sequence among random ones, or records of several sizes.
+    walk: Option<WalkOptions>,
     /// The share of reads, for a workload that mixes.
     mix: Option<f64>,
     /// The share of records that are written after they were read.
@@ -136,12 +142,19 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let about = "records from one visit to the next";
         all.extend(group(ParameterGroup::Work, [Parameter::new("stride", Number(1..=1 << 32), STRIDE, about)]));
     }
-    if member.access.contains(&Access::Random) && member.draws.is_none() {
+    if member.has_choice() {
         let about =
             "visits of records: zipf:1.1, pareto:0.2, normal:10 or zoned:80/20:20/80, or each record once a pass";
         let distribution = Parameter::new(DISTRIBUTION, ParameterKind::Text, UNIFORM, about);
         let random = Needs::Value("access", &["random"]);
-        all.extend(group(ParameterGroup::Calls, [distribution.needs(random)]));
+        let about = "share of visits that go to the record after the last one instead";
+        let sequential = Parameter::new("sequential", Percent, Absent, about);
+        all.extend(group(ParameterGroup::Calls, [distribution.needs(random), sequential.needs(random)]));
+    }
+    if member.has_record_sizes() {
+        let about = "sizes of records, multiples of block_size: 4K-64K, or with their percent 4K/60:64K/40";
+        let sizes = Parameter::new(RECORD_SIZES, ParameterKind::Text, Absent, about);
+        all.extend(group(ParameterGroup::Calls, [sizes]));
     }
     if member.action == RecordAction::Update {
         let about = "share of records that are written after they were read";
@@ -170,8 +183,8 @@ impl Options {
         let verify = reader.flag("verify")?;
         let strided = spec.access == Access::Strided;
         let stride = strided.then(|| reader.number("stride")).transpose()?;
-        let has_choice = member.access.contains(&Access::Random) && member.draws.is_none();
-        let distribution = if has_choice { distribution(spec, reader)? } else { None };
+        let distribution = if member.has_choice() { distribution(spec, reader)? } else { None };
+        let walk = walk(member, spec, reader)?;
         let mix = (member.action == RecordAction::Mix).then(|| share(reader)).transpose()?;
         let by_direction = member.action == RecordAction::Mix && reader.flag("by_direction")?;
         if by_direction && spec.processes > 1 {
@@ -190,6 +203,9 @@ impl Options {
             let key = if in_turn { "depth" } else { "lock" };
             return Err(reader.error(key, "the workload accesses one record at a time: use depth = 1"));
         }
+        if lock == Some(Lock::Record) && walk.as_ref().is_some_and(|walk| walk.sizes.is_some()) {
+            return Err(reader.error("lock", "a lock has the size of block_size: leave out record_sizes"));
+        }
         if verify && !written && spec.threads > 1 {
             let message = "threads that end early leave holes in a new file that they share: use processes";
             return Err(reader.error("verify", message));
@@ -207,6 +223,7 @@ impl Options {
             lock,
             stride,
             distribution,
+            walk,
             mix,
             updates,
             verify,
@@ -216,6 +233,16 @@ impl Options {
             p99_below,
             between,
         })
+    }
+
+    /// Returns the sizes of records, if there are several.
+    fn record_sizes(&self) -> Option<&RecordSizes> {
+        self.walk.as_ref()?.sizes.as_ref()
+    }
+
+    /// Returns the share of visits in sequence among random ones.
+    fn sequential(&self) -> Option<f64> {
+        self.walk.as_ref().map(|walk| walk.sequential).filter(|share| *share > 0.0)
     }
 
     /// Returns the share of reads of a mix.
@@ -231,6 +258,12 @@ impl Options {
         }
         if let Some(distribution) = &self.distribution {
             label += &format!(", {distribution}");
+        }
+        if let Some(share) = self.sequential() {
+            label += &format!(", {} in sequence", percent(share));
+        }
+        if let Some(sizes) = self.record_sizes() {
+            label += &format!(", records of {sizes}");
         }
         if let Some(mix) = self.mix.filter(|mix| percent(*mix) != USUAL_MIX) {
             label += &format!(", {} reads", percent(mix));
@@ -266,6 +299,12 @@ impl Options {
         }
         if let Some(distribution) = &self.distribution {
             add(DISTRIBUTION, distribution.to_string().into());
+        }
+        if let Some(share) = self.sequential() {
+            add("sequential", percent(share).into());
+        }
+        if let Some(sizes) = self.record_sizes() {
+            add(RECORD_SIZES, sizes.to_string().into());
         }
         if let Some(mix) = self.mix {
             add("mix", percent(mix).into());
@@ -321,6 +360,48 @@ fn distribution(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<Distribut
         return Err(reader.error(DISTRIBUTION, message));
     }
     Ok(Some(distribution))
+}
+
+/// Reads the share of visits in sequence and the sizes of records. Returns `None` if neither is given.
+fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<WalkOptions>, ParamError> {
+    let mut walk = WalkOptions { sequential: 0.0, sizes: None };
+    let mut given = None;
+    if member.has_choice()
+        && let Some(value) = reader.take("sequential")
+    {
+        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        walk.sequential = parse_percent(&text).ok().filter(|share| *share < 1.0).ok_or_else(|| {
+            reader.error("sequential", format!("'{text}': give a share between 0% and 100%, such as 30%"))
+        })?;
+        if matches!(spec.cache, CacheState::Cold | CacheState::Out) {
+            let message = "records that are visited again come from the page cache: use cache = warm or any";
+            return Err(reader.error("sequential", message));
+        }
+        given = Some("sequential");
+    }
+    if member.has_record_sizes()
+        && let Some(text) = reader.text(RECORD_SIZES)?
+    {
+        walk.sizes =
+            Some(RecordSizes::parse(&text, spec.block_size).map_err(|message| reader.error(RECORD_SIZES, message))?);
+        let message = match () {
+            () if spec.depth > 1 => "records of several sizes are moved one at a time: use depth = 1",
+            () if spec.files_per_process() > 1 => "records of several sizes divide one file: use files = 1",
+            () => "",
+        };
+        if !message.is_empty() {
+            return Err(reader.error(RECORD_SIZES, message));
+        }
+        given = Some(RECORD_SIZES);
+    }
+    let Some(key) = given else { return Ok(None) };
+    if spec.threads > 1 {
+        return Err(reader.error(key, "threads would share the order of the records: use processes"));
+    }
+    if spec.items() / u64::from(spec.processes) > MOST_ITEMS {
+        return Err(reader.error(key, format!("the files have too many records: at most {MOST_ITEMS}")));
+    }
+    Ok(Some(walk))
 }
 
 fn percent(share: f64) -> String {
@@ -381,6 +462,8 @@ pub(crate) enum RecordAction {
 pub(crate) enum Before {
     /// Nothing: they are new.
     New,
+    /// No bytes, although they have their size.
+    Holes,
     /// All their bytes.
     Written,
     /// One or the other: the parameter `overwrite` decides.
@@ -434,6 +517,22 @@ impl RecordWorkload {
         self.action != RecordAction::Read
     }
 
+    /// Returns whether the plan gives the distribution of a random order.
+    fn has_choice(&self) -> bool {
+        self.access.contains(&Access::Random) && self.draws.is_none()
+    }
+
+    /// Returns whether records can have several sizes. Reads and writes of a sequential mix have an order of their own.
+    fn has_record_sizes(&self) -> bool {
+        let in_order = self.access.iter().all(|access| matches!(access, Access::Sequential | Access::Random));
+        in_order && self.draws.is_none() && !self.again && !self.is_sequential_mix()
+    }
+
+    /// Returns whether reads and writes each go through the file in sequence.
+    fn is_sequential_mix(&self) -> bool {
+        self.action == RecordAction::Mix && self.access == [Access::Sequential]
+    }
+
     /// Returns the rules of the shared parameters.
     pub(crate) fn rules(&self) -> Rules {
         use CacheState::{Any, Cold, Out, Warm};
@@ -443,7 +542,7 @@ impl RecordWorkload {
             (RecordAction::Append, _) => &[Any],
             // One record only: it is in memory after the first write, whatever else is there.
             (RecordAction::Write, _) if self.access == [Access::Same] => &[Any, Cold, Warm],
-            (RecordAction::Write, Before::New) => &[Any, Warm, Out],
+            (RecordAction::Write, Before::New | Before::Holes) => &[Any, Warm, Out],
             (RecordAction::Write, Before::Written | Before::Asked) => CacheState::ALL,
         };
         let cache = self.cache.unwrap_or(cache);
@@ -464,7 +563,7 @@ impl RecordWorkload {
         let mut reader = Reader::new(self.name, self.parameters(), params, sizing)?;
         let spec = Spec::read(self.rules(), &mut reader)?;
         let written = match self.before {
-            Before::New => false,
+            Before::New | Before::Holes => false,
             Before::Written => true,
             Before::Asked => overwrite(&spec, &mut reader)?,
         };
@@ -473,6 +572,9 @@ impl RecordWorkload {
         if out && self.action != RecordAction::Read && !durable {
             let message = "writes out of cache must be durable: without a flush the last records stay in memory";
             return Err(reader.error("durability", message));
+        }
+        if options.verify && self.before == Before::Holes {
+            return Err(reader.error("verify", "holes hold no data that was written: leave it out"));
         }
         reader.finish();
         Ok(RecordsJob { member: *self, spec, written, options })
@@ -555,16 +657,23 @@ impl Job for RecordsJob {
         let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
         if restore != Restore::Nothing || again_inside {
             profile.renewal = Renewal::Inside;
-        } else if !self.written {
+        } else if self.uses_up() {
             profile.renewal = Renewal::Recreate;
         }
         // A part of a file may fit into memory, and a part of a warm-up is another one.
         profile.divisible &= self.spec.cache != CacheState::Out && self.member.draws.is_none();
-        if !self.written {
+        if self.uses_up() {
             profile.repeats_in_place = restore == Restore::Anew;
         }
         profile.cold_bytes_per_operation = match self.member.action {
+            // The device has no blocks of a hole.
+            _ if self.member.before == Before::Holes => 0,
             RecordAction::Read | RecordAction::Update => profile.cold_bytes_per_operation,
+            // Reads behind the writes find the page cache. At least the reads beyond the last write come from the device.
+            RecordAction::Mix if self.member.is_sequential_mix() => {
+                let beyond = (2.0 * self.options.reads() - 1.0).max(0.0);
+                (profile.cold_bytes_per_operation as f64 * beyond * 0.9) as u64
+            }
             // The seed decides which operations are reads, so there may be a few fewer than their share.
             RecordAction::Mix => (profile.cold_bytes_per_operation as f64 * self.options.reads() * 0.9) as u64,
             // Whole blocks are replaced without being read.
@@ -598,8 +707,12 @@ impl Job for RecordsJob {
         if options.rate.is_some() || self.member.draws.is_some() || !options.between.is_nothing() {
             return None;
         }
+        // A unit has a known number of operations.
+        if options.record_sizes().is_some() {
+            return None;
+        }
         let change = match self.member.action {
-            _ if !self.written => Change::Grown,
+            _ if self.uses_up() => Change::Grown,
             RecordAction::Read => Change::Nothing,
             RecordAction::Write | RecordAction::Append | RecordAction::Mix | RecordAction::Update => {
                 Change::Overwritten
@@ -607,8 +720,10 @@ impl Job for RecordsJob {
         };
         let parse = |params: &Params| self.member.job(params, &Sizing { size: 0, cpus: 1 }).ok();
         let unit = spec::unit_of_set(self, &self.spec, change, parse)?;
-        // In a smaller file the frequent records have another share of the visits, so the work is not divided.
-        (self.options.distribution.is_none() || unit.params == self.params()).then_some(unit)
+        // In a smaller file the frequent records have another share of the visits, and a mix reads other records than it
+        // writes, so the work is not divided.
+        let divides = options.distribution.is_none() && options.walk.is_none() && !self.member.is_sequential_mix();
+        (divides || unit.params == self.params()).then_some(unit)
     }
 
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
@@ -692,12 +807,31 @@ struct ThreadState<'s> {
     seed: u64,
     /// Operations of a mix so far.
     turns: u64,
+    /// The next records of a sequential mix.
+    places: Option<MixPlaces>,
     /// Whether the files are closed.
     closed: bool,
     /// Operations since the last sync and think time.
     since: Turns,
     /// Latencies by direction, if they are recorded apart.
     directions: Option<Box<Directions>>,
+}
+
+/// The next records of a sequential mix: reads and writes each go through all records of the worker, again and again.
+struct MixPlaces {
+    first: u64,
+    length: u64,
+    read: u64,
+    write: u64,
+}
+
+impl MixPlaces {
+    fn take(&mut self, kind: OperationKind) -> u64 {
+        let next = if kind == OperationKind::Read { &mut self.read } else { &mut self.write };
+        let place = *next;
+        *next = if place + 1 == self.length { 0 } else { place + 1 };
+        self.first + place
+    }
 }
 
 impl<'s> RecordThreads<'s> {
@@ -709,6 +843,12 @@ impl<'s> RecordThreads<'s> {
             Some(distribution) => visits.with_distribution(distribution, self.context.seed),
             None => visits,
         };
+        let visits = match &self.job.options.walk {
+            Some(walk) => {
+                visits.walking(walk, hash(self.context.seed, Stream::Walk, u64::from(self.context.repetition)))
+            }
+            None => visits,
+        };
         if self.job.in_rounds() { visits.resting() } else { visits }
     }
 
@@ -718,6 +858,7 @@ impl<'s> RecordThreads<'s> {
             // The measurement does not include files that are created before the clock.
             kind: if purpose == Purpose::Read { OperationKind::Read } else { OperationKind::Write },
             hold: true,
+            largest_record: job.options.record_sizes().map_or(1, RecordSizes::largest) * job.spec.block_size,
             verify: job.options.verify,
             lock: job.options.lock,
             ..job.spec.io_options(purpose, rank)
@@ -767,15 +908,16 @@ impl<'s> RecordThreads<'s> {
         if let Some(rate) = self.job.options.rate {
             return self.keep_pace(state, recorder, rate);
         }
-        if state.writer.is_none() && self.job.options.between.is_nothing() {
+        let options = &self.job.options;
+        if state.writer.is_none() && options.between.is_nothing() && options.record_sizes().is_none() {
             return state.io.run(&mut state.visits, recorder);
         }
         recorder.start();
         while let Some(item) = state.visits.next() {
             self.before(state, recorder)?;
             let started = recorder.last();
-            let kind = self.step(state, item)?;
-            let more = recorder.lap(kind, self.job.spec.block_size);
+            let (kind, item) = self.step(state, item)?;
+            let more = recorder.lap(kind, self.job.spec.block_size * state.visits.record());
             if !self.after(state, item, kind, started, recorder) || !more {
                 break;
             }
@@ -835,9 +977,10 @@ impl<'s> RecordThreads<'s> {
                 }
                 LatencyStart::Call => recorder.resume_at(due),
             };
-            let kind = self.step(state, item)?;
-            recorder.tick(kind, self.job.spec.block_size);
-            let more = recorder.complete(started, self.job.spec.block_size);
+            let (kind, item) = self.step(state, item)?;
+            let bytes = self.job.spec.block_size * state.visits.record();
+            recorder.tick(kind, bytes);
+            let more = recorder.complete(started, bytes);
             if !self.after(state, item, kind, started, recorder) || !more {
                 break;
             }
@@ -847,30 +990,30 @@ impl<'s> RecordThreads<'s> {
     }
 
     /// Moves one record. In a mix the seed decides the direction; of an update it decides whether the record is written.
-    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<OperationKind, EngineError> {
-        let ThreadState { io, writer, seed, turns, .. } = state;
+    /// Returns the last operation and the first item of its record, which a sequential mix chooses itself.
+    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<(OperationKind, u64), EngineError> {
+        let ThreadState { io, writer, visits, seed, turns, places, .. } = state;
+        let items = visits.record();
         let Some(writer) = writer else {
-            io.step(item)?;
-            return Ok(if self.job.member.action == RecordAction::Read {
-                OperationKind::Read
-            } else {
-                OperationKind::Write
-            });
+            io.step_over(item, items)?;
+            let reads = self.job.member.action == RecordAction::Read;
+            return Ok((if reads { OperationKind::Read } else { OperationKind::Write }, item));
         };
         *turns += 1;
         let drawn = unit(hash(*seed, Stream::Mix, *turns));
         if let Some(updates) = self.job.options.updates {
-            io.step(item)?;
+            io.step_over(item, items)?;
             if drawn >= updates {
-                return Ok(OperationKind::Read);
+                return Ok((OperationKind::Read, item));
             }
-            writer.step(item)?;
-            return Ok(OperationKind::Write);
+            writer.step_over(item, items)?;
+            return Ok((OperationKind::Write, item));
         }
         let reads = drawn < self.job.options.reads();
         let (io, kind) = if reads { (io, OperationKind::Read) } else { (writer, OperationKind::Write) };
-        io.step(item)?;
-        Ok(kind)
+        let item = places.as_mut().map_or(item, |places| places.take(kind));
+        io.step_over(item, items)?;
+        Ok((kind, item))
     }
 
     /// Performs one pass with all calls that belong to it, against the clock.
@@ -960,12 +1103,16 @@ impl<'s> ThreadJob for RecordThreads<'s> {
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let (purpose, second) = self.job.purposes();
+        let visits = self.visits(rank);
+        let (first, length) = visits.range();
+        let places = MixPlaces { first, length, read: 0, write: 0 };
         let mut state = ThreadState {
             io: self.io(purpose, rank)?,
             writer: second.map(|purpose| self.io(purpose, rank)).transpose()?,
-            visits: self.visits(rank),
+            visits,
             seed: hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank)),
             turns: 0,
+            places: self.job.member.is_sequential_mix().then_some(places),
             closed: false,
             since: Turns::default(),
             directions: self.job.options.by_direction.then(Box::default),
@@ -1031,6 +1178,8 @@ impl RecordsJob {
             RecordAction::Append => Restore::Nothing,
             // A cold state requires a remount, which a worker does not do.
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
+            // As in each repetition, the next pass needs new holes.
+            RecordAction::Write if self.member.before == Before::Holes => Restore::Nothing,
             // Threads that share a file would have to agree on which of them removes it.
             RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
             RecordAction::Write if !self.written => Restore::Nothing,
@@ -1042,6 +1191,11 @@ impl RecordsJob {
         }
     }
 
+    /// Returns whether a pass leaves other files than it found, so that the next one needs new files.
+    fn uses_up(&self) -> bool {
+        !self.written && self.member.writes()
+    }
+
     /// Returns whether each pass is a round of its own, with work before or after it.
     fn in_rounds(&self) -> bool {
         let locked = self.options.lock == Some(Lock::File);
@@ -1051,6 +1205,7 @@ impl RecordsJob {
     fn content(&self) -> Content {
         match self.restore() {
             _ if self.written => Content::Full,
+            _ if self.member.before == Before::Holes => Content::Holes,
             Restore::Anew => Content::Directories,
             _ => Content::Empty,
         }

@@ -248,6 +248,92 @@ fn a_mix_is_as_the_ratio_says_and_visits_each_record_once() {
 }
 
 #[test]
+fn reads_and_writes_of_a_sequential_mix_each_go_through_the_file_in_order() {
+    let mix = |ratio: &str, operations: u64| {
+        let workload = json!({"name": "sequential-mix", "file_size": "64K", "block_size": "4K", "mix": ratio});
+        asked(&workload, operations)
+    };
+    for (ratio, operations) in [("50%", 16), ("70%", 64)] {
+        let calls = mix(ratio, operations);
+        let of = |direction: char| -> Vec<u64> {
+            calls.split(' ').filter_map(|call| call.strip_prefix(direction)?.parse().ok()).collect()
+        };
+        let (reads, writes) = (of('r'), of('w'));
+        assert_eq!((reads.len() + writes.len()) as u64, operations, "{calls}");
+        for places in [reads, writes] {
+            // After the last record of the file comes the first one.
+            assert!(places.iter().zip(0..).all(|(place, number)| *place == number % 16), "{calls}");
+        }
+    }
+}
+
+#[test]
+fn holes_are_read_as_holes_and_filled_once() {
+    let blocks = |name: &str| {
+        let root = tempfile::tempdir().unwrap();
+        let workload = json!({"name": name, "file_size": "1M", "block_size": "4K"});
+        let (spec, job) = job(&workload);
+        let context = context(&spec, root.path(), 256);
+        worker::prepare(&*job, &context).unwrap();
+        let file = context.set().join("d00000/f00000000");
+        let allocated = || std::os::unix::fs::MetadataExt::blocks(&fs::metadata(&file).unwrap());
+        assert_eq!((fs::metadata(&file).unwrap().len(), allocated()), (1 << 20, 0), "{name}");
+        let found = job.measure(&context, &mut Open::default()).unwrap();
+        assert_eq!((found.operations, found.bytes), (256, 1 << 20), "{name}");
+        fs::File::open(&file).unwrap().sync_all().unwrap();
+        let renewal = job.profile().renewal;
+        (allocated(), renewal, run(&workload, root.path(), 2).is_ok())
+    };
+    assert_eq!(blocks("sparse-read"), (0, Renewal::Never, true));
+    let (written, renewal, twice) = blocks("sparse-write");
+    assert!(written >= 2048 && renewal == Renewal::Recreate && !twice, "{written} {renewal:?}");
+}
+
+#[test]
+fn records_of_several_sizes_and_visits_in_sequence_move_the_file() {
+    for (extra, most) in [
+        (json!({"name": "read", "record_sizes": "4K-64K"}), 255),
+        (json!({"name": "random-write", "record_sizes": "4K/60:64K/40"}), 255),
+        (json!({"name": "random-read", "sequential": "30%"}), 256),
+        (
+            json!({"name": "read", "access": "random", "sequential": 30, "random_distribution": "zipf:1.1",
+            "record_sizes": "4K-8K"}),
+            255,
+        ),
+        (json!({"name": "write", "record_sizes": "4K-64K"}), 255),
+    ] {
+        let mut workload = json!({"file_size": "1M", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let (spec, job) = job(&workload);
+        let items = job.profile().operations;
+        let context = Context { backend: Some(CallLog::leaked()), ..context(&spec, Path::new("/nowhere"), items) };
+        let found = job.measure(&context, &mut Open::default()).unwrap();
+        assert_eq!(found.bytes, items * 4096, "{workload}");
+        assert!(found.operations <= most, "{workload}: {}", found.operations);
+    }
+}
+
+#[test]
+fn orders_that_threads_or_a_cold_cache_would_change_are_refused() {
+    for (extra, expected) in [
+        (json!({"sequential": "30%", "cache": "cold"}), "page cache"),
+        (json!({"sequential": "100%"}), "between 0% and 100%"),
+        (json!({"sequential": "30%", "threads": 2}), "use processes"),
+        (json!({"sequential": "30%", "access": "sequential"}), "access = random"),
+        (json!({"record_sizes": "8K-16K"}), "use it as the block_size"),
+        (json!({"record_sizes": "4K-16K", "files": 2}), "use files = 1"),
+        (json!({"record_sizes": "4K-16K", "depth": 2, "backend": "uring"}), "use depth = 1"),
+        (json!({"record_sizes": "4K-16K", "lock": "record"}), "leave out record_sizes"),
+    ] {
+        let mut params = json!({"file_size": "64K", "block_size": "4K", "access": "random"});
+        params.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let spec = WorkloadSpec::new("read", serde_json::from_value(params).unwrap());
+        let error = workload::parse(&spec, &SIZING).map(|_| ()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{extra}: {error}");
+    }
+}
+
+#[test]
 fn an_update_reads_each_record_and_writes_the_share_that_was_asked_for() {
     let update = |extra: serde_json::Value| {
         let mut workload = json!({"name": "read-modify-write", "file_size": "4M", "block_size": "4K"});
