@@ -271,7 +271,7 @@ fn direction(name: &str, piece: &Piece) -> Result<Direction, String> {
         "write" if piece.flag("overwrite") => Direction::WriteOver,
         "write" | "append" | "pwrite" | "pwritev" => Direction::WriteNew,
         "rewrite" | "random-write" | "repwrite" | "repwritev" => Direction::WriteOver,
-        "random-mix" => Direction::Mix,
+        "random-mix" | "sequential-mix" => Direction::Mix,
         "fread" | "freread" | "fwrite" | "frewrite" => {
             return Err("fio has no engine that goes through the C library's streams".to_owned());
         }
@@ -303,7 +303,8 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
         match (direction, random) {
             (Direction::Read, false) => "read",
             (Direction::Read, true) => "randread",
-            (Direction::Mix, _) => "randrw",
+            (Direction::Mix, false) => "rw",
+            (Direction::Mix, true) => "randrw",
             (_, false) => "write",
             (_, true) => "randwrite",
         },
@@ -314,9 +315,25 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
         section.set("random_distribution", distribution);
         section.remark("fio makes other records frequent, in the same distribution.");
     }
+    let sequential = percent(piece, "sequential");
+    if sequential > 0.0 {
+        section.set("percentage_random", 100.0 - sequential.round());
+    }
+    match piece.word("record_sizes") {
+        "" => {}
+        range if range.contains('-') => section.set("bsrange", range),
+        sizes => section.set("bssplit", sizes.replace('%', "")),
+    }
+    for (key, option) in [("fsync", "fsync"), ("fdatasync", "fdatasync"), ("think_every", "thinktime_blocks")] {
+        if piece.number(key) > 0 {
+            section.set(option, piece.number(key));
+        }
+    }
+    if !piece.word("think_time").is_empty() {
+        section.set("thinktime", piece.word("think_time"));
+    }
     if direction == Direction::Mix {
-        let percent = piece.word("mix").trim_end_matches('%').parse::<f64>().unwrap_or(50.0);
-        section.set("rwmixread", percent.round());
+        section.set("rwmixread", percent(piece, "mix").round());
     }
     if matches!(direction, Direction::WriteOver | Direction::Mix) {
         section.set("overwrite", 1);
@@ -334,6 +351,11 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
     durable(&mut section, share);
     rate(&mut section, piece);
     Ok(section)
+}
+
+/// Returns the number of a parameter in per cent, or 0.
+fn percent(piece: &Piece, key: &str) -> f64 {
+    piece.word(key).trim_end_matches('%').parse().unwrap_or_default()
 }
 
 /// Refuses work that fio would do differently.
@@ -362,6 +384,12 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     }
     if writes && durability != "none" && piece.word("backend") == "mmap" {
         return refuse("fio's mmap calls msync and no fsync");
+    }
+    if direction == Direction::Mix && !random && files > 1 {
+        return refuse("fio goes on in each file where it was, fsb over all files");
+    }
+    if direction == Direction::Mix && !piece.word("sequential").is_empty() {
+        return refuse("fio has a place in sequence for each direction, fsb one for both");
     }
     if piece.word("random_distribution") == "zipf:1" {
         return refuse("fio has no Zipf distribution with the exponent 1");
@@ -439,6 +467,8 @@ fn one_set(section: &mut Section, share: &Share<'_>) {
     if piece.word("durability") == "end" {
         // Each unit is a pass, and fio syncs at the end of each pass.
         section.set("loops", units);
+    } else if !piece.word("record_sizes").is_empty() {
+        section.set("io_size", piece.operations * units * block_size / jobs);
     } else {
         let operations = piece.operations * units / jobs;
         section.set("number_ios", operations);
@@ -516,6 +546,8 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "dsync" => &[("ioengine", "psync"), ("sync", "dsync")],
         "mmap" => &[("ioengine", "mmap")],
         "posix-aio" => &[("ioengine", "posixaio")],
+        "libaio" => &[("ioengine", "libaio")],
+        "libaio-direct" => &[("ioengine", "libaio"), ("direct", "1")],
         "uring" => &DEEP,
         "uring-direct" => &DIRECT,
         "null" => &[("ioengine", "null")],
@@ -531,6 +563,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn orders_sizes_and_pauses_become_fios_options() {
+        let options = |workload: Value| {
+            let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
+            let name = piece.workload.name.as_str();
+            let share = Share { piece: &piece, units: 1, own_files: false };
+            super::records_section(super::direction(name, &piece).unwrap(), &share).unwrap().options
+        };
+        let found =
+            options(json!({"name": "random-write", "access": "random", "backend": "libaio-direct", "cache": "any",
+            "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "sequential": "30%", "fsync": 8,
+            "record_sizes": "4K/60%:16K/40%", "think_time": "500us", "durability": "none"}));
+        for option in [
+            ("ioengine", "libaio"),
+            ("direct", "1"),
+            ("percentage_random", "70"),
+            ("bssplit", "4K/60:16K/40"),
+            ("fsync", "8"),
+            ("thinktime", "500us"),
+            ("io_size", "65536"),
+        ] {
+            assert!(found.iter().any(|(key, value)| (*key, value.as_str()) == option), "{option:?} in {found:?}");
+        }
+        let found =
+            options(json!({"name": "sequential-mix", "access": "sequential", "backend": "psync", "cache": "any",
+            "files": 1, "file_size": 65536, "block_size": 4096, "threads": 1, "mix": "70%", "durability": "none"}));
+        assert!(
+            found.contains(&("rw", "rw".to_owned())) && found.contains(&("rwmixread", "70".to_owned())),
+            "{found:?}"
+        );
+    }
 
     #[test]
     fn a_distribution_becomes_fios_option_unless_fio_lacks_it() {

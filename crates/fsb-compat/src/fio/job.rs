@@ -138,9 +138,12 @@ const ALIASES: [(&str, &str); 4] =
 /// The options that decide the work. One that a job does not use is refused by another text than an unknown one.
 const OF_WORK: &[&str] = &[
     "bs",
+    "bsrange",
+    "bssplit",
     "buffered",
     "create_on_open",
     "direct",
+    "do_verify",
     "end_fsync",
     "fadvise_hint",
     "fallocate",
@@ -158,6 +161,7 @@ const OF_WORK: &[&str] = &[
     "nrfiles",
     "number_ios",
     "overwrite",
+    "percentage_random",
     "pre_read",
     "ramp_time",
     "random_distribution",
@@ -174,6 +178,8 @@ const OF_WORK: &[&str] = &[
     "thinktime",
     "thinktime_blocks",
     "time_based",
+    "verify",
+    "verify_fatal",
 ];
 
 /// Options without effect on the work, and the reason.
@@ -195,15 +201,12 @@ const INERT: &[(&str, &str)] = &[
 
 /// Options that are refused with more advice than their name.
 const REFUSED: &[(&str, &str)] = &[
-    ("verify", "use fsb run with verify = true, which compares the data that is read"),
     ("rate_min", "fsb ends no job because it is slow"),
     ("rate_iops_min", "fsb ends no job because it is slow"),
     ("thinktime_spin", "the engine sleeps during a think time: leave it out"),
     ("thinktime_iotime", "the engine counts operations before a think time: use thinktime_blocks"),
-    ("percentage_random", "the records of a job are in order or at random: use rw=read or rw=randread"),
     ("fsync_on_close", "the engine closes files after the clock has stopped: use end_fsync=1"),
-    ("bsrange", "the engine has one size of records: use bs"),
-    ("bssplit", "the engine has one size of records: use bs"),
+    ("verify_pattern", "the engine writes its own data: leave it out"),
     ("new_group", "use stonewall, which begins a group too"),
     ("opendir", "fsb makes the files itself: use directory"),
 ];
@@ -360,12 +363,35 @@ struct Access {
     random: bool,
 }
 
+impl Access {
+    /// Returns whether the job reads and writes.
+    fn is_mix(self) -> bool {
+        matches!(self.direction, Direction::Both | Direction::Mixed)
+    }
+
+    /// Returns whether the job reads and writes, each in sequence.
+    fn is_sequential_mix(self) -> bool {
+        self.is_mix() && !self.random
+    }
+}
+
 /// The engine's backend for an I/O engine of fio.
 #[derive(Debug, Clone, Copy)]
 struct Backend {
     name: &'static str,
     /// Whether it keeps several requests in flight.
     queues: bool,
+    /// Whether it bypasses the page cache.
+    direct: bool,
+}
+
+/// The sizes of the records of a job.
+#[derive(Debug, Clone)]
+struct Records {
+    /// Bytes of the smallest record.
+    smallest: u64,
+    /// All sizes as the engine's parameter, with the line of the option, if there are several.
+    sizes: Option<(usize, String)>,
 }
 
 /// Takes the options of one section.
@@ -517,11 +543,12 @@ impl Reader {
 
     fn access(&mut self, line: usize) -> Option<Access> {
         let given = self.options.get("rw").map_or(line, |option| option.line);
-        let found = self.value("rw", "read, write, randread, randwrite or randrw", |value| {
+        let found = self.value("rw", "read, write, rw, randread, randwrite or randrw", |value| {
             let access = |direction, random| Some(Access { direction, random });
             match value {
                 "read" => access(Direction::Read, false),
                 "write" => access(Direction::Write, false),
+                "rw" | "readwrite" => access(Direction::Both, false),
                 "randread" => access(Direction::Read, true),
                 "randwrite" => access(Direction::Write, true),
                 "randrw" => access(Direction::Both, true),
@@ -564,9 +591,9 @@ impl Reader {
                 self.refuse(line, "sync: only buffered psync opens files that way: use ioengine=psync and direct=0");
                 return None;
             }
-            return Some(Backend { name, queues: false });
+            return Some(Backend { name, queues: false, direct });
         }
-        let backend = |name, queues| Some(Backend { name, queues });
+        let backend = |name, queues| Some(Backend { name, queues, direct });
         match (engine.as_str(), direct) {
             ("psync", false) => backend("psync", false),
             ("psync", true) => backend("direct", false),
@@ -578,13 +605,13 @@ impl Reader {
                 }
                 backend(if direct { "uring-direct" } else { "uring" }, true)
             }
+            ("libaio", _) => backend(if direct { "libaio-direct" } else { "libaio" }, true),
             ("posixaio", false) => backend("posix-aio", true),
             (name, _) => {
                 let advice = match name {
                     "sync" => "it seeks before each call: use psync",
-                    "libaio" => "use io_uring: fsb does not call io_submit, which waits in buffered jobs",
-                    "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync or io_uring",
-                    _ => "use psync, io_uring, mmap or posixaio",
+                    "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync, libaio or io_uring",
+                    _ => "use psync, libaio, io_uring, mmap or posixaio",
                 };
                 self.refuse(line, format!("ioengine: {} is not supported: {advice}", excerpt(name)));
                 None
@@ -626,16 +653,57 @@ impl Reader {
         Some((files, file))
     }
 
-    /// Returns the work of each process.
-    fn work(&mut self, section: &Section, access: Access) -> Option<Work> {
-        let line = section.line;
+    /// Returns the sizes of records.
+    fn records(&mut self, access: Access) -> Option<Records> {
         let kilo = self.kilo;
-        let record = self.value("bs", "one size, such as 4k", |value| {
+        let given = ["bsrange", "bssplit"].map(|name| self.options.contains_key(name));
+        let one = self.value("bs", "one size, such as 4k", |value| {
             let mut sizes = value.split(',').map(|size| bytes(size.trim(), kilo));
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
         });
-        let record = record.map_or(4096, |(_, record)| record);
+        let range = self.value("bsrange", "one range, such as 4k-64k", |value| {
+            let (least, most) = value.split_once('-')?;
+            let [least, most] = [bytes(least.trim(), kilo)?, bytes(most.trim(), kilo)?];
+            (least <= most).then(|| (least, format!("{least}-{most}")))
+        });
+        let expected = "sizes with their percent, which add up to 100, such as 4k/60:64k/40";
+        let split = self.value("bssplit", expected, |value| {
+            let entry = |text: &str| {
+                let (size, percent) = text.split_once('/')?;
+                let percent = percent.parse::<u64>().ok().filter(|percent| (1..=100).contains(percent))?;
+                Some((bytes(size, kilo)?, percent))
+            };
+            let entries = value.split(':').map(entry).collect::<Option<Vec<_>>>()?;
+            let whole = entries.iter().map(|(_, percent)| percent).sum::<u64>() == 100;
+            let smallest = entries.iter().map(|(size, _)| *size).min().filter(|_| whole)?;
+            let texts: Vec<_> = entries.iter().map(|(size, percent)| format!("{size}/{percent}")).collect();
+            Some((smallest, texts.join(":")))
+        });
+        let (line, (smallest, sizes)) = match (range, split) {
+            (Some((line, _)), Some(_)) => {
+                self.refuse(line, "bsrange: leave out bssplit, or bsrange");
+                return None;
+            }
+            // The value was refused.
+            (None, None) if given.contains(&true) => return None,
+            (None, None) => return Some(Records { smallest: one.map_or(4096, |(_, record)| record), sizes: None }),
+            (Some(found), None) | (None, Some(found)) => found,
+        };
+        if let Some((line, _)) = one {
+            self.note(line, "bs has no effect: bsrange or bssplit gives the sizes, as in fio");
+        }
+        if access.is_mix() {
+            self.refuse(line, "bsrange, bssplit: the engine counts the bytes of both directions together: use bs");
+        }
+        Some(Records { smallest, sizes: Some((line, sizes)) })
+    }
+
+    /// Returns the work of each process.
+    fn work(&mut self, section: &Section, access: Access) -> Option<Work> {
+        let line = section.line;
+        let records = self.records(access)?;
+        let record = records.smallest;
         let backend = self.backend(line)?;
         let (files, file_size) = self.files(line, access, record)?;
         let depth = self.depth(backend);
@@ -645,16 +713,29 @@ impl Reader {
         }
         let is_new = access.direction == Direction::Write && !overwrite;
         self.layout(line, is_new);
-        let direct = backend.name == "direct" || backend.name == "uring-direct";
-        self.hints(line, direct);
-        let (cache, cached) = self.cache(direct, is_new);
+        self.hints(line, backend.direct);
+        let (cache, cached) = self.cache(backend.direct, is_new);
         let pass = files * (file_size / record);
-        let (amount_line, operations, seconds) = self.amount(line, record, pass)?;
+        let (amount_line, operations, seconds) = self.amount(line, access, &records, pass)?;
         let ramp_seconds = self.ramp(operations, backend);
         let (durability, syncs) = self.syncs(access, backend, depth, files);
         let distribution = self.distribution(access);
-        let pace = self.pace(access, record, depth);
-        if operations.is_none_or(|operations| operations > pass) {
+        let sequential = self.sequential(access, files, cache);
+        let pace = self.pace(access, &records, depth);
+        if let Some((line, _)) = &records.sizes
+            && (depth > 1 || files > 1)
+        {
+            self.refuse(
+                *line,
+                "bsrange, bssplit: the engine moves one record at a time, in one file: use iodepth=1 nrfiles=1",
+            );
+        }
+        if access.is_sequential_mix() && files > 1 {
+            self.refuse(line, "nrfiles: reads and writes have places of their own in one file only: leave it out");
+        }
+        let one_pass = operations.is_some_and(|operations| operations <= pass);
+        let verified = self.verify(access, backend, one_pass);
+        if !one_pass {
             let advice = match () {
                 () if is_new => "is done in one pass into new files: add overwrite=1",
                 () if cache == "cold" => "would drop the page cache before each pass: add invalidate=0 or direct=1",
@@ -691,6 +772,15 @@ impl Reader {
             }
             set("random_distribution", distribution.into());
         }
+        if let Some(sequential) = sequential {
+            set("sequential", format!("{sequential}%").into());
+        }
+        if let Some((_, sizes)) = records.sizes {
+            set("record_sizes", sizes.into());
+        }
+        if verified {
+            set("verify", true.into());
+        }
         if let Some((call, every)) = syncs {
             set(call, every.into());
         }
@@ -711,7 +801,7 @@ impl Reader {
                 if access.direction == Direction::Both {
                     set("by_direction", true.into());
                 }
-                "random-mix"
+                if access.random { "random-mix" } else { "sequential-mix" }
             }
         };
         let latency = match (durability, backend.queues) {
@@ -781,11 +871,25 @@ impl Reader {
         }
     }
 
-    /// Returns the line that decides the end, the number of records and the seconds.
-    fn amount(&mut self, section: usize, record: u64, pass: u64) -> Option<(usize, Option<u64>, Option<f64>)> {
+    /// Returns the line that decides the end, the number of records and the seconds. Records of several sizes count as
+    /// many of the smallest.
+    fn amount(
+        &mut self,
+        section: usize,
+        access: Access,
+        records: &Records,
+        pass: u64,
+    ) -> Option<(usize, Option<u64>, Option<f64>)> {
+        let record = records.smallest;
         let io_size = self.size("io_size");
         let loops = self.number("loops", 1 << 32);
+        if let Some((line, _)) = loops.filter(|(_, loops)| *loops > 1 && access.is_sequential_mix()) {
+            self.refuse(line, "loops: fio starts reads and writes at the first record again: use io_size");
+        }
         let number = self.number("number_ios", 1 << 48);
+        if let (Some((line, _)), Some(_)) = (number, &records.sizes) {
+            self.refuse(line, "number_ios: the engine ends records of several sizes after their bytes: use io_size");
+        }
         let seconds = self.value("runtime", "a time such as 30 or 500ms", seconds);
         let (timed, time_based) = self.is_set("time_based", false);
         let records = match io_size {
@@ -866,7 +970,8 @@ impl Reader {
     }
 
     /// Returns the parameters of the rate and of the think time.
-    fn pace(&mut self, access: Access, record: u64, depth: u64) -> Vec<(&'static str, serde_json::Value)> {
+    fn pace(&mut self, access: Access, records: &Records, depth: u64) -> Vec<(&'static str, serde_json::Value)> {
+        let record = records.smallest;
         let mut params = Vec::new();
         self.value("rate_process", "linear", |value| (value == "linear").then_some(()));
         let bytes = self.size("rate");
@@ -878,6 +983,10 @@ impl Reader {
                 self.refuse(line, "rate: leave out rate_iops, or rate");
                 None
             }
+            (Some((line, _)), None) if records.sizes.is_some() => {
+                self.refuse(line, "rate: the engine starts records, not bytes, at a rate: use rate_iops");
+                None
+            }
             (Some((line, bytes)), None) if !bytes.is_multiple_of(record) => {
                 let message = format!("rate: {bytes} bytes are not whole records of {record} bytes: use rate_iops");
                 self.refuse(line, message);
@@ -887,7 +996,7 @@ impl Reader {
             (None, operations) => operations,
         };
         if let Some((line, rate)) = rate {
-            if access.direction == Direction::Both || access.direction == Direction::Mixed {
+            if access.is_mix() {
                 self.refuse(line, "rate: fio keeps a rate for each direction, the engine one for both: leave it out");
             }
             if depth > 1 {
@@ -929,6 +1038,73 @@ impl Reader {
             self.refuse(line, "random_distribution: the job is sequential: leave it out");
         }
         Some((line, distribution))
+    }
+
+    /// Returns the percent of visits in sequence of a random job, if there are such. As in fio, the option has no effect
+    /// on a sequential job.
+    fn sequential(&mut self, access: Access, files: u64, cache: &str) -> Option<u64> {
+        let (line, random) = self.value("percentage_random", "one number from 0 to 100", |value| {
+            value.parse::<u64>().ok().filter(|percent| *percent <= 100)
+        })?;
+        if !access.random || random == 100 {
+            return None;
+        }
+        let advice = match () {
+            () if random == 0 => "no visit would be random: use rw=read or rw=write",
+            () if access.is_mix() => {
+                "fio has a place in sequence for each direction, the engine one for both: leave it out"
+            }
+            () if files > 1 => "the engine goes on in sequence over all files: leave out nrfiles",
+            () if cache == "cold" => "records are visited again: add invalidate=0 or direct=1",
+            () => return Some(100 - random),
+        };
+        self.refuse(line, format!("percentage_random: {advice}"));
+        None
+    }
+
+    /// Returns whether the files are compared with what was written.
+    fn verify(&mut self, access: Access, backend: Backend, one_pass: bool) -> bool {
+        const METHODS: &[&str] = &[
+            "md5",
+            "crc64",
+            "crc32c",
+            "crc32c-intel",
+            "crc32",
+            "crc16",
+            "crc7",
+            "xxhash",
+            "sha1",
+            "sha256",
+            "sha512",
+            "sha3-224",
+            "sha3-256",
+            "sha3-384",
+            "sha3-512",
+        ];
+        let expected = format!("one of {}", METHODS.join(", "));
+        let found = self.value("verify", &expected, |value| {
+            if value == "0" { Some(false) } else { METHODS.contains(&value).then_some(true) }
+        });
+        let (_, does) = self.is_set("do_verify", true);
+        // The engine ends with the first difference in any case.
+        self.is_set("verify_fatal", false);
+        let Some((line, true)) = found else { return false };
+        let refusal = match () {
+            () if access.direction != Direction::Write => "only jobs that write verify: they compare what they wrote",
+            () if !backend.direct => "fsb would compare buffered data in the page cache, which fio drops: add direct=1",
+            () if !one_pass => "fio verifies after each pass, the engine at the end: write the files once",
+            () => "",
+        };
+        if !refusal.is_empty() {
+            self.refuse(line, format!("verify: {refusal}"));
+            return false;
+        }
+        let how = match does {
+            true => "compares every byte with what it wrote, without checksums, and reports no results of these reads",
+            false => "writes no checksums, and with do_verify=0 it compares nothing",
+        };
+        self.note(line, format!("verify: fsb {how}"));
+        does
     }
 
     /// Returns the per cent of reads. As in fio, it has no effect on a job of one direction.
@@ -1070,20 +1246,22 @@ mod tests {
 
     #[test]
     fn refused_options_are_named_with_their_lines() {
-        let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify=crc32c\n[k]\nrw=trim\nsize=1m\n");
+        let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify_pattern=1\n[k]\nrw=trim\nsize=1m\n");
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(found[0], "4: fio's option zonemode is not supported: remove it");
-        assert!(found[1].starts_with("5: fio's option verify is not supported: use fsb run"), "{found:?}");
+        assert!(
+            found[1].starts_with("5: fio's option verify_pattern is not supported: the engine writes"),
+            "{found:?}"
+        );
         assert!(found[2].starts_with("7: rw: 'trim' is not supported: give read, write"), "{found:?}");
-        assert!(problem("ioengine=libaio").contains("3: ioengine: libaio is not supported: use io_uring"));
+        assert!(problem("ioengine=sync").contains("3: ioengine: sync is not supported: it seeks before each call"));
         assert!(problem("filename=/dev/sda").contains("no existing file or device"));
         assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
         assert!(problem("create_on_open=1").contains("files that hold data"));
         assert!(problem("nrfiles=2").contains("add file_service_type=sequential"));
         assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
         assert!(problem("rw=randwrite").contains("add overwrite=1"));
-        assert!(problem("rw=rw").contains("'rw' is not supported"));
-        assert!(problem("percentage_random=50").contains("in order or at random"));
+        assert!(problem("rw=randtrim").contains("'randtrim' is not supported"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
         assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
@@ -1137,6 +1315,49 @@ mod tests {
     }
 
     #[test]
+    fn orders_sizes_and_verification_become_parameters_of_the_workload() {
+        let param = |options: &str, name: &str| job(options).workload.params.get(name).cloned();
+        assert_eq!(job("rw=rw").workload.name, "sequential-mix");
+        assert_eq!(job("rw=readwrite\nrwmixread=70").direction, Direction::Both);
+        assert_eq!(param("rw=readwrite\nrwmixread=70", "mix"), Some(json!("70%")));
+        assert_eq!(param("bsrange=4k-16k", "record_sizes"), Some(json!("4096-16384")));
+        assert_eq!(param("rw=randread\nbssplit=8k/40:4k/60", "record_sizes"), Some(json!("8192/40:4096/60")));
+        let split = job("rw=randread\nbssplit=8k/40:4k/60");
+        assert_eq!((split.record_size, split.operations), (4096, Some(256)));
+        assert_eq!(param("rw=randread\npercentage_random=70\ndirect=1", "sequential"), Some(json!("30%")));
+        assert_eq!(param("rw=read\npercentage_random=70", "sequential"), None);
+        assert_eq!(param("ioengine=libaio\ndirect=1\niodepth=8", "backend"), Some(json!("libaio-direct")));
+        assert_eq!(job("ioengine=libaio").latency, LatencyKind::Total);
+        assert_eq!(param("rw=write\ndirect=1\nverify=crc32c", "verify"), Some(json!(true)));
+        assert_eq!(param("rw=write\ndirect=1\nverify=md5\ndo_verify=0", "verify"), None);
+        assert_eq!(param("rw=write\nverify=0", "verify"), None);
+    }
+
+    #[test]
+    fn orders_sizes_and_verification_that_the_engine_does_otherwise_are_refused() {
+        for (options, expected) in [
+            ("rw=rw\nnrfiles=2\nfile_service_type=sequential", "in one file only"),
+            ("rw=rw\nloops=2\ninvalidate=0", "use io_size"),
+            ("rw=rw\nbsrange=4k-8k", "both directions together"),
+            ("bsrange=4k-8k\nbssplit=4k/100", "leave out bssplit"),
+            ("bsrange=8k-4k", "give one range"),
+            ("bssplit=4k/50:8k/40", "add up to 100"),
+            ("bsrange=4k-8k\nioengine=io_uring\niodepth=2", "use iodepth=1"),
+            ("bsrange=4k-8k\nnumber_ios=5", "use io_size"),
+            ("bsrange=4k-8k\nrate=1m", "use rate_iops"),
+            ("rw=randread\npercentage_random=50", "add invalidate=0 or direct=1"),
+            ("rw=randread\ndirect=1\npercentage_random=0", "use rw=read"),
+            ("rw=randrw\ndirect=1\npercentage_random=50", "for each direction"),
+            ("rw=write\nverify=crc32c", "add direct=1"),
+            ("rw=read\ndirect=1\nverify=crc32c", "only jobs that write"),
+            ("rw=write\ndirect=1\nverify=crc32c\noverwrite=1\nloops=2", "write the files once"),
+            ("rw=write\ndirect=1\nverify=pattern", "give one of md5"),
+        ] {
+            assert!(problem(options).contains(expected), "{options}: {}", problem(options));
+        }
+    }
+
+    #[test]
     fn jobs_that_share_a_file_are_refused() {
         let found = problems("[global]\nfilename=f\nsize=1m\n[a]\nrw=write\n[b]\nstonewall\nrw=read\n");
         assert!(found[0].contains("jobs 'a' and 'b' share the file f"), "{found:?}");
@@ -1182,6 +1403,9 @@ mod tests {
         assert!(notes("direct=1\nthread")[0].starts_with("thread has no effect"));
         assert!(notes("direct=1\niodepth=4")[0].starts_with("iodepth has no effect"));
         assert!(notes("direct=1\nioengine=io_uring\niodepth=4")[0].contains("fixedbufs=1"));
+        assert!(notes("direct=1\nbs=8k\nbsrange=4k-8k")[0].starts_with("bs has no effect"));
+        let written = "rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1\nverify=sha256";
+        assert!(notes(written)[0].starts_with("verify: fsb compares every byte"));
     }
 
     #[test]

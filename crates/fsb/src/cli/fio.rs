@@ -38,7 +38,7 @@ Examples:
 /// Run a fio job file and print fio's results
 ///
 /// Reads the job files of fio 3: sections, [global], ${VARIABLE}. Jobs read or write, in sequence or at random, with the
-/// I/O engines psync, mmap, posixaio and io_uring. Unsupported options are reported with their lines, and then nothing
+/// I/O engines psync, mmap, posixaio, libaio and io_uring. Unsupported options are reported with their lines, and then nothing
 /// runs. fsb draws random offsets with its own generator.
 ///
 /// fsb makes the files in a new directory in the job's directory and removes it at the end. After a kill, the next fsb or

@@ -98,6 +98,10 @@ fn fio_and_fsb_count_the_same_operations_bytes_and_syncs() {
         "rw=read\nthinktime=1ms\nthinktime_blocks=16",
         "rw=read\nstartdelay=100ms",
         "rw=read\nnumjobs=3\ngroup_reporting",
+        "rw=read\nioengine=libaio",
+        "rw=randread\nioengine=libaio\ndirect=1\niodepth=8",
+        "rw=randwrite\noverwrite=1\nioengine=libaio\ndirect=1\niodepth=4",
+        "rw=randread\ninvalidate=0\npercentage_random=30",
     ] {
         let [fio, fsb] = results(options);
         for direction in ["read", "write"] {
@@ -126,11 +130,50 @@ fn fio_and_fsb_count_the_same_operations_bytes_and_syncs() {
 #[test]
 fn the_directions_of_a_mix_add_up_to_fios_operations() {
     needs!(program "fio");
-    for job in results("rw=randrw\nrwmixread=70") {
-        let [reads, writes] = ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap());
-        assert_eq!(reads + writes, 256, "{job}");
-        assert!((150..210).contains(&reads), "{job}");
+    for order in ["randrw", "rw"] {
+        for job in results(&format!("rw={order}\nrwmixread=70")) {
+            let [reads, writes] = ["read", "write"].map(|direction| job[direction]["total_ios"].as_u64().unwrap());
+            assert_eq!(reads + writes, 256, "{job}");
+            assert!((150..210).contains(&reads), "{job}");
+        }
     }
+}
+
+#[test]
+fn records_of_several_sizes_move_fios_bytes() {
+    needs!(program "fio");
+    for (sizes, order, mean) in [
+        ("bsrange=4k-16k", "rw=read", 10.0),
+        ("bssplit=4k/50:16k/50", "rw=read", 10.0),
+        ("bssplit=4k/90:64k/10", "rw=write\nfallocate=none\ncreate_on_open=1", 10.0),
+        ("bsrange=4k-16k", "rw=randread\nnorandommap\ninvalidate=0", 10.0),
+        // At random, records end before others, so their mean is smaller.
+        ("bsrange=4k-16k", "rw=randread", 7.0),
+    ] {
+        let direction = if order.contains("write") { "write" } else { "read" };
+        let [fio, fsb] = results(&format!("{order}\nsize=8m\n{sizes}"))
+            .map(|job| ["io_bytes", "total_ios"].map(|field| job[direction][field].as_u64().unwrap() as f64));
+        assert_eq!(fsb[0], f64::from(8 << 20), "{sizes}, {order}");
+        // Without a map, the last record of fio may end later.
+        assert!((fio[0] - fsb[0]).abs() < 64.0 * 1024.0, "{sizes}, {order}: {fio:?}, {fsb:?}");
+        for [bytes, records] in [fio, fsb] {
+            let found = bytes / records / 1024.0;
+            assert!((found - mean).abs() < 0.25 * mean, "{sizes}, {order}: {found} KiB a record");
+        }
+    }
+}
+
+#[test]
+fn verification_reads_what_was_written_past_the_cache() {
+    needs!(program "fio");
+    let options = "rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1\nverify=crc32c";
+    let [fio, fsb] = results(options);
+    for field in ["total_ios", "io_bytes"] {
+        assert_eq!(fio["write"][field], fsb["write"][field], "{field}");
+    }
+    // The reads of fio's verification are in its results; fsb has none, and says so.
+    assert_eq!(fio["read"]["io_bytes"], 1 << 20);
+    assert_eq!(fsb["read"]["io_bytes"].as_u64().unwrap_or_default(), 0);
 }
 
 #[test]
@@ -144,6 +187,50 @@ fn fio_and_fsb_make_the_same_calls_for_sequential_jobs() {
             assert_eq!(theirs, ours, "{options}, {record}");
             assert!(!ours.is_empty(), "{options}");
         }
+    }
+}
+
+#[test]
+fn reads_and_writes_of_a_sequential_mix_have_places_of_their_own_as_in_fio() {
+    needs!(program "fio", "strace");
+    for calls in both("rw=rw", 8192) {
+        for name in ["pread64", "pwrite64"] {
+            let offsets = of_name(&calls, name);
+            assert!(offsets.len() > 5, "{name}: {offsets:?}");
+            let expected: Vec<u64> = (0..offsets.len() as u64).map(|record| record * 8192).collect();
+            assert_eq!(offsets, expected, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_share_of_the_visits_goes_on_in_sequence_as_in_fio() {
+    needs!(program "fio", "strace");
+    for calls in both("rw=randread\ninvalidate=0\npercentage_random=25", 1024) {
+        let offsets = of_name(&calls, "pread64");
+        assert_eq!(offsets.len(), 256);
+        let in_sequence = offsets.windows(2).filter(|pair| pair[1] == pair[0] + 1024).count();
+        assert!((160..225).contains(&in_sequence), "{in_sequence} of 256 in sequence");
+    }
+}
+
+#[test]
+fn libaio_submits_requests_to_the_kernel_as_in_fio() {
+    needs!(program "fio", "strace");
+    let directory = scratch();
+    let text = "[j]\nsize=256k\nbs=8k\nrw=randread\nioengine=libaio\ndirect=1\niodepth=4\n";
+    std::fs::write(directory.path().join("j.fio"), text).unwrap();
+    for program in [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]] {
+        let output = Command::new("strace")
+            .args(["-f", "-qq", "-o", "trace", "-e", "trace=io_submit,pread64,io_uring_enter"])
+            .args(program)
+            .current_dir(directory.path())
+            .output()
+            .expect("strace runs");
+        expect_code(&output, 0);
+        let trace = std::fs::read_to_string(directory.path().join("trace")).unwrap();
+        let requests = trace.matches("aio_lio_opcode=IOCB_CMD_PREAD").count();
+        assert_eq!(requests, 32, "{program:?}: {trace}");
     }
 }
 
