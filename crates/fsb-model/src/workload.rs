@@ -264,11 +264,13 @@ pub enum Maintenance {
     Shrink,
     /// The defragmentation of all files of the mounted file system.
     Defragment,
+    /// A check of the mounted file system's checksums that repairs nothing.
+    Scrub,
 }
 
 impl Maintenance {
     /// Every operation.
-    pub const ALL: [Maintenance; 8] = [
+    pub const ALL: [Maintenance; 9] = [
         Maintenance::Check,
         Maintenance::Freeze,
         Maintenance::Subvolume,
@@ -277,6 +279,7 @@ impl Maintenance {
         Maintenance::Send,
         Maintenance::Shrink,
         Maintenance::Defragment,
+        Maintenance::Scrub,
     ];
 
     /// Returns the name in workloads.
@@ -290,6 +293,7 @@ impl Maintenance {
             Maintenance::Send => "send",
             Maintenance::Shrink => "shrink",
             Maintenance::Defragment => "defragment",
+            Maintenance::Scrub => "scrub",
         }
     }
 }

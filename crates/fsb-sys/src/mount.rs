@@ -262,6 +262,70 @@ pub fn freeze_and_thaw(point: &Path) -> Result<Duration, Errno> {
     Ok(began.elapsed())
 }
 
+/// struct btrfs_ioctl_scrub_args of linux/btrfs.h.
+#[repr(C)]
+struct ScrubArguments {
+    device: u64,
+    start: u64,
+    end: u64,
+    flags: u64,
+    progress: ScrubProgress,
+    unused: [u64; 109],
+}
+
+/// struct btrfs_scrub_progress of linux/btrfs.h.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+struct ScrubProgress {
+    /// Extents and bytes of data and of metadata.
+    scrubbed: [u64; 4],
+    read_errors: u64,
+    checksum_errors: u64,
+    verify_errors: u64,
+    /// Blocks without a checksum, and stale copies of checksums: no errors.
+    without_checksum: [u64; 2],
+    super_errors: u64,
+    malloc_errors: u64,
+    uncorrectable_errors: u64,
+    corrected_errors: u64,
+    last_physical: u64,
+    unverified_errors: u64,
+}
+
+/// `BTRFS_IOC_SCRUB` of linux/btrfs.h.
+const SCRUB: rustix::ioctl::Opcode = rustix::ioctl::opcode::read_write::<ScrubArguments>(0x94, 27);
+/// `BTRFS_SCRUB_READONLY`.
+const READ_ONLY: u64 = 1;
+
+/// Reads everything on the first device of a mounted Btrfs and checks the checksums, without repairs. Returns the time
+/// and the number of errors.
+///
+/// # Errors
+///
+/// Fails with ENOTTY if the file system is not Btrfs.
+pub fn scrub(point: &Path) -> Result<(Duration, u64), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(point, flags, rustix::fs::Mode::empty())?;
+    let progress = ScrubProgress::default();
+    let mut arguments =
+        ScrubArguments { device: 1, start: 0, end: u64::MAX, flags: READ_ONLY, progress, unused: [0; 109] };
+    let began = Instant::now();
+    // SAFETY: the kernel reads and writes a structure of the size in the number of the call, and the pointer is valid.
+    if unsafe { libc::ioctl(directory.as_raw_fd(), SCRUB as _, &raw mut arguments) } != 0 {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+    }
+    let found = arguments.progress;
+    let errors = [
+        found.read_errors,
+        found.checksum_errors,
+        found.verify_errors,
+        found.super_errors,
+        found.uncorrectable_errors,
+        found.unverified_errors,
+    ];
+    Ok((began.elapsed(), errors.iter().sum()))
+}
+
 /// struct xfs_fs_eofblocks of xfs_fs.h.
 #[repr(C)]
 struct EofBlocks {

@@ -42,6 +42,7 @@ const NOT_EVERYWHERE: &[&str] = &[
     "send",
     "shrink",
     "defragment",
+    "scrub",
 ];
 
 fn example(workload: &dyn Workload) -> WorkloadSpec {

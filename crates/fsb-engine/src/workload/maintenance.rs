@@ -78,6 +78,13 @@ pub(super) static DEFRAGMENT: MaintenanceWorkload = MaintenanceWorkload {
             btrfs filesystem defragment)",
 };
 
+/// Reads everything on the device and checks the checksums.
+pub(super) static SCRUB: MaintenanceWorkload = MaintenanceWorkload {
+    operation: Maintenance::Scrub,
+    about: "check the checksums of everything in the mounted file system that holds the files, without repairs (the \
+            system call of btrfs scrub -r)",
+};
+
 /// Bytes of the writes that fragment a file.
 const FRAGMENT: u64 = 4096;
 

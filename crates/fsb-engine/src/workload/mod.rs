@@ -80,6 +80,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &maintenance::SHRINK,
     &maintenance::DEFRAGMENT,
     &read_write::REWRITE,
+    &maintenance::SCRUB,
     &read_write::REREAD,
     &read_write::RANDOM_READ,
     &read_write::RANDOM_WRITE,

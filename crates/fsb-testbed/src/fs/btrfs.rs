@@ -138,7 +138,7 @@ impl FileSystem for Btrfs {
         let delete = words(&["btrfs", "subvolume", "delete", "-c", &made]);
         let clean = words(&["btrfs", "subvolume", "sync", &point]);
         let (before, timed, after) = match operation {
-            Maintenance::Check | Maintenance::Freeze => return None,
+            Maintenance::Check | Maintenance::Freeze | Maintenance::Scrub => return None,
             Maintenance::Shrink => {
                 let stat = rustix::fs::statvfs(&*point).ok()?;
                 // The kernel rounds sizes to sectors.
@@ -157,6 +157,10 @@ impl FileSystem for Btrfs {
             }
         };
         Some(MaintenanceCommands { before, timed, after })
+    }
+
+    fn scrubs(&self) -> bool {
+        true
     }
 
     fn magic(&self) -> Option<u64> {

@@ -206,6 +206,11 @@ pub trait FileSystem: Sync {
     }
     /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets can be made without them.
     fn maintenance_programs(&self) -> &'static [&'static str] {
+    /// Returns whether the kernel checks the checksums of everything in it while it is mounted: `BTRFS_IOC_SCRUB`.
+    fn scrubs(&self) -> bool {
+        false
+    }
+
         &[]
     }
     /// Returns the mount options that it has beside those of every file system.

@@ -343,6 +343,7 @@ impl ReadyFileSystem {
         let (tools, name) = (self.member.tools(), self.member.name());
         let why = |operation| match operation {
             Maintenance::Freeze => Some(frozen.clone()),
+            Maintenance::Scrub => (!self.member.scrubs()).then(|| format!("fsb knows no online check of {name}")),
             Maintenance::Check => tools
                 .is_none_or(|tools| tools.check.is_empty())
                 .then(|| format!("fsb knows no program that checks {name} without repairs")),
@@ -375,6 +376,19 @@ impl ReadyFileSystem {
                 Err(errno) => Err(TestbedError::trial("the file system could not be frozen and thawed")
                     .tried(attempt("FIFREEZE and FITHAW", &self.point, &errno.into()))),
             },
+            (Maintenance::Scrub, _) if self.member.scrubs() => {
+                // Dirty data would not be on the device yet.
+                quiet::sync(&self.point)?;
+                match kernel::scrub(&self.point) {
+                    Ok((time, 0)) => Ok(Some(Maintained { time, ..Maintained::default() })),
+                    Ok((_, errors)) => Err(TestbedError::trial(format!("the scrub found {errors} errors"))),
+                    Err(errno) => Err(TestbedError::trial("the file system could not be scrubbed").tried(attempt(
+                        "BTRFS_IOC_SCRUB",
+                        &self.point,
+                        &errno.into(),
+                    ))),
+                }
+            }
             (Maintenance::Check, Some(medium)) => {
                 self.unmount()?;
                 medium.take_back()?;

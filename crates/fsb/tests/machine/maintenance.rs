@@ -127,6 +127,20 @@ fn mounted_file_systems_shrink_and_are_defragmented_where_they_can_be() {
 }
 
 #[test]
+fn a_scrub_reads_the_files_of_a_mounted_btrfs_from_the_device() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.btrfs");
+    let trials = measured(&["ext4", "btrfs"], "scrub,files=64,file_size=256K");
+    let trial = &trials["btrfs"];
+    assert_eq!(trial["outcome"], "ok", "{trial:#}");
+    assert_eq!(trial["metrics"][0]["name"], "maintenance_time", "{trial:#}");
+    // Each scrub reads the 16 MiB of data.
+    assert!(trial["observed"]["device_read_bytes"].as_u64().unwrap() >= 16 << 20, "{trial:#}");
+    assert_eq!(trials["ext4"]["outcome"], "not_applicable", "{:#}", trials["ext4"]);
+    assert!(trials["ext4"]["error"].as_str().unwrap().contains("no online check of ext4"), "{:#}", trials["ext4"]);
+}
+
+#[test]
 fn subvolumes_and_snapshots_are_measured_where_there_are_any() {
     needs!(root);
     needs!(program "mkfs.ext4", "mkfs.btrfs");
