@@ -31,7 +31,7 @@ use crate::task::{Progress, Ready};
 /// Bytes of the blocks that the device moves.
 pub(crate) const BLOCK: u64 = 4096;
 /// Bytes per call when files are written or read outside the clock.
-const CHUNK: u64 = 1 << 20;
+pub(crate) const CHUNK: u64 = 1 << 20;
 /// The overhead of a file in bytes: an inode and a directory entry, generously.
 pub(crate) const NOTE: u64 = 2048;
 
@@ -296,7 +296,8 @@ pub(crate) fn make_directory(path: &Path) -> Result<(), EngineError> {
     fs::create_dir(path).map_err(|error| EngineError::io("make directory", path, &error))
 }
 
-fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(), EngineError> {
+/// Creates a file with the data from an address on.
+pub(crate) fn write_file(path: &Path, size: u64, address: u64, data: &mut Data) -> Result<(), EngineError> {
     let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
     let mut offset = 0;
     while offset < size {

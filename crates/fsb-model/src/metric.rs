@@ -150,6 +150,8 @@ metrics! {
         request at a time, measured just before formatting: 1 is as fast.";
     WRITE_AMPLIFICATION = "write_amplification", Count, Lower, Cost, "Bytes the device wrote, deferred work included, \
         for each byte written.";
+    EXTENTS_PER_FILE = "extents_per_file", Count, Lower, Cost, "Extents of the files that were read, for each file: 1 without \
+        fragmentation.";
     PEAK_MEMORY = "peak_memory", Bytes, Lower, Cost, "Bytes of memory that the largest process of a command had.";
     SPACE = "space", Bytes, Lower, Cost, "Bytes that all files of the workload occupy after writeback: the free space \
         of the empty file system less the free space with them.";

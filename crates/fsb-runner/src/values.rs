@@ -229,9 +229,12 @@ fn costs(measured: &Measured) -> Vec<Metric> {
     let rpcs = measured.rpcs.as_ref().map(|rpcs| metric::RPCS_PER_OPERATION.metric(rpcs.calls as f64 / operations));
     let wire = measured.rpcs.as_ref().map(|rpcs| rpcs.sent_bytes + rpcs.received_bytes);
     let wire = wire.map(|bytes| metric::WIRE_BYTES_PER_OPERATION.metric(bytes as f64 / operations));
+    let count = |name: &str| measured.counts.get(name).map(|count| *count as f64);
+    let extents = count("extents").zip(count("files")).map(|(extents, files)| extents / files);
+    let extents = extents.map(|extents| metric::EXTENTS_PER_FILE.metric(extents));
     let memory = measured.peak_memory.map(|bytes| metric::PEAK_MEMORY.metric(bytes as f64));
     let space = measured.space.map(|space| metric::SPACE.metric(space as f64));
-    [Some(metric::CPU_PER_OPERATION.metric(cpu)), bytes, flushes, rpcs, wire, space, memory]
+    [Some(metric::CPU_PER_OPERATION.metric(cpu)), bytes, flushes, rpcs, wire, space, extents, memory]
         .into_iter()
         .flatten()
         .collect()

@@ -3,6 +3,7 @@
 //! A [`Workload`] is a member of the registry: it reads its own parameters and makes a [`Job`], which knows its profile
 //! and does the three steps. A new workload is a file next to this one (copy `skeleton.rs`) and a line in [`REGISTRY`].
 
+mod aged;
 mod command;
 #[cfg(test)]
 mod conformance;
@@ -79,17 +80,17 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &maintenance::SEND,
     &maintenance::SHRINK,
     &maintenance::DEFRAGMENT,
-    &read_write::REWRITE,
     &maintenance::SCRUB,
+    &read_write::REWRITE,
     &read_write::REREAD,
     &read_write::RANDOM_READ,
     &read_write::RANDOM_WRITE,
     &read_write::RANDOM_MIX,
-    &read_write::READ_MODIFY_WRITE,
-    &read_write::BACKWARD_READ,
     &read_write::SEQUENTIAL_MIX,
     &read_write::SPARSE_READ,
     &read_write::SPARSE_WRITE,
+    &read_write::READ_MODIFY_WRITE,
+    &read_write::BACKWARD_READ,
     &read_write::RECORD_REWRITE,
     &read_write::STRIDE_READ,
     &read_write::FWRITE,
