@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::RunRecord;
 use fsb_model::host::{DeviceManifest, DeviceRates, PartitionPlace};
-use fsb_model::units::{show_bytes, show_count};
+use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
 use crate::record_text::different_media_text;
@@ -29,7 +29,10 @@ pub(super) fn fact(record: &RunRecord) -> Option<String> {
         let half = half_width(&logs).map(|half| format!(" ±{} %", significant(half * 100.0)));
         Some(format!("{}/s{} {what}", show(average(&logs)?.exp()), half.unwrap_or_default()))
     });
-    let said: Vec<String> = said.collect();
+    let mut said: Vec<String> = said.collect();
+    // On a disk, most of it is the seek and half a rotation.
+    let reads = average(&logs(record, |block| block > 0, |rates| rates.random_reads));
+    said.extend(reads.map(|log| format!("access time of a random read {}", show_seconds((-log).exp()))));
     (!said.is_empty()).then(|| format!("raw device, one request at a time: {}", said.join(", ")))
 }
 
@@ -205,7 +208,7 @@ mod tests {
         assert_eq!(
             fact(&run(&[1.0, 0.75, 0.8, 0.7])).unwrap(),
             "raw device, one request at a time: 954 MiB/s ±0 % read, 357 MiB/s ±18 % written, 12.0 k/s ±0 % random \
-             reads, 1.40 k/s ±0 % flushed writes"
+             reads, 1.40 k/s ±0 % flushed writes, access time of a random read 83.3 µs"
         );
         assert!(fact(&run(&[1.0, 0.75])).unwrap().contains(": 954 MiB/s read, 358 MiB/s written, "));
     }
