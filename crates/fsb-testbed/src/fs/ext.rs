@@ -91,7 +91,7 @@ impl FileSystem for Ext {
     }
 
     fn tune(&self) -> Option<&'static Tune> {
-        const TUNE: Tune = Tune { program: "tune2fs", repair: &["e2fsck", "-f", "-y"] };
+        const TUNE: Tune = Tune { program: "tune2fs", driver: "ext4", repair: &["e2fsck", "-f", "-y"] };
         Some(&TUNE)
     }
 

@@ -72,6 +72,8 @@ impl Tools {
 pub struct Tune {
     /// The program that changes features.
     pub program: &'static str,
+    /// The driver that mounts the file system during a change, whatever its features.
+    pub driver: &'static str,
     /// The command that completes the change: it checks and repairs. It ends with 0, or with 1 after repairs.
     pub repair: &'static [&'static str],
 }
@@ -204,13 +206,13 @@ pub trait FileSystem: Sync {
         let _ = (operation, point);
         None
     }
-    /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets can be made without them.
-    fn maintenance_programs(&self) -> &'static [&'static str] {
     /// Returns whether the kernel checks the checksums of everything in it while it is mounted: `BTRFS_IOC_SCRUB`.
     fn scrubs(&self) -> bool {
         false
     }
 
+    /// Returns the programs of its maintenance operations besides [`FileSystem::tools`]. Targets can be made without them.
+    fn maintenance_programs(&self) -> &'static [&'static str] {
         &[]
     }
     /// Returns the mount options that it has beside those of every file system.

@@ -27,6 +27,7 @@ mod xfs;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
@@ -36,7 +37,7 @@ pub use file_system::{
 use fsb_model::FileSystemSpec;
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
-use fsb_sys::{Roots, magic, program};
+use fsb_sys::{Roots, magic, mount as kernel, program};
 pub use kernel_compatibility::Version;
 pub(crate) use large_disk::fit;
 pub use large_disk::large_disk;
@@ -174,33 +175,66 @@ pub(crate) fn make_journal(
     }
 }
 
+/// The first word of the arguments of a change that is made while the file system is mounted.
+const MOUNTED: &str = "mounted";
+
+/// The time limit for an unmount after such a change.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Runs the program that changes the features of the unmounted file system, once with each of `runs`, and then the check
-/// that completes the changes. Returns the commands.
+/// that completes the changes. Mounts the file system at `point` for a run that begins with `mounted`. Returns the
+/// commands, each with the device as its last word.
 pub(crate) fn tune(
     member: &dyn FileSystem,
     device: &Path,
+    point: &Path,
     runs: &[Vec<String>],
 ) -> Result<Vec<Vec<String>>, TestbedError> {
     let (Some(tune), Some(tools), false) = (member.tune(), member.tools(), runs.is_empty()) else {
         return Ok(Vec::new());
     };
-    let repair = tune.repair.iter().map(|word| (*word).to_owned()).collect();
-    let changes = runs.iter().map(|run| [&[tune.program.to_owned()], &run[..]].concat());
-    let mut commands: Vec<Vec<String>> = changes.chain([repair]).collect();
-    for command in &mut commands {
-        command.push(device.to_string_lossy().into_owned());
+    let command = |words: &[&str], run: &[String]| -> Vec<String> {
+        let device = device.to_string_lossy().into_owned();
+        words.iter().map(|word| (*word).to_owned()).chain(run.iter().cloned()).chain([device]).collect()
+    };
+    // A program sees the target at `visible`: its device, or the point where it is mounted.
+    let perform = |command: &[String], visible: &Path| -> Result<(), TestbedError> {
         let program = program::require(&command[0], tools.package)?;
-        let output = program::run_alone(&program, &command[1..], device)?;
+        let output = program::run_alone(&program, &command[1..], visible)?;
         let is_repaired = command[0] == tune.repair[0] && output.status.code() == Some(1);
-        if !output.status.success() && !is_repaired {
-            let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
-            return Err(TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(format!(
-                "{}: {}",
-                command.join(" "),
-                program::last_lines(said)
-            )));
+        if output.status.success() || is_repaired {
+            return Ok(());
+        }
+        let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
+        Err(TestbedError::trial(format!("{} failed ({})", command[0], output.status)).tried(format!(
+            "{}: {}",
+            command.join(" "),
+            program::last_lines(said)
+        )))
+    };
+    let mut commands = Vec::new();
+    for run in runs {
+        match run.split_first().filter(|(first, _)| *first == MOUNTED) {
+            None => {
+                let change = command(&[tune.program], run);
+                perform(&change, device)?;
+                commands.push(change);
+            }
+            Some((_, run)) => {
+                let change = command(&[tune.program], run);
+                kernel::mount(tune.driver, device, point, &[])?;
+                let changed = perform(&change, point);
+                let unmounted = kernel::unmount_patiently(point, PATIENCE);
+                changed?;
+                unmounted?;
+                let mount = command(&["mount", "-t", tune.driver, "--target", "/mnt", "--source"], &[]);
+                commands.extend([mount, change, command(&["umount"], &[])]);
+            }
         }
     }
+    let repair = command(tune.repair, &[]);
+    perform(&repair, device)?;
+    commands.push(repair);
     Ok(commands)
 }
 

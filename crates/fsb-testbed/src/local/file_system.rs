@@ -537,7 +537,7 @@ fn format(
     medium: &mut dyn OpenMedium,
     journal: Option<&ReadyJournal>,
 ) -> Result<Made, TestbedError> {
-    let FileSystemRequest { member, spec, oldest, large, .. } = request;
+    let FileSystemRequest { member, spec, point, oldest, large, .. } = request;
     let Some(tools) = member.tools() else { return Ok((Formatted::default(), Inspection::default(), None)) };
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;
@@ -555,7 +555,7 @@ fn format(
     let prepared = journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0));
     let formatted = prepared
         .and_then(|()| fs::format(tools, medium.device(), &arguments))
-        .and_then(|made| Ok(Formatted { changes: fs::tune(*member, medium.device(), &spec.tune)?, ..made }));
+        .and_then(|made| Ok(Formatted { changes: fs::tune(*member, medium.device(), point, &spec.tune)?, ..made }));
     let taken = medium.take_back().and_then(|()| medium.verify());
     // The first error is the one that explains.
     let mut formatted = formatted.map_err(|error| as_shown(error, medium.device(), medium.shown()))?;

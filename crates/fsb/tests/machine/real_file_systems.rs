@@ -100,14 +100,15 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
     tiny_plan(scratch.path());
     let there = r#"there=ext3,tune="-O ^has_journal",tune="-j -J size=8",data=journal"#;
     let back = r#"back=ext2,tune="-j -J size=8",tune="-O ^has_journal""#;
-    let run = ["run", "tiny.toml", "ext2", there, back, "--size", "192M", "--out", "run", "-q"];
+    let mounted = r#"mounted=ext3,tune="-O ^has_journal",tune="mounted -j -J size=8",data=journal"#;
+    let run = ["run", "tiny.toml", "ext2", there, back, mounted, "--size", "256M", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &run), 0);
     expect_no_traces(&before);
     let record = record(&scratch.path().join("run"));
     let made = |target: &str| record["targets"][target].clone();
     let has_journal =
         |target: &str| made(target)["features"].as_array().unwrap().iter().any(|feature| feature == "has_journal");
-    assert_eq!(["ext2", "there", "back"].map(has_journal), [false, true, false]);
+    assert_eq!(["ext2", "there", "back", "mounted"].map(has_journal), [false, true, false, true]);
     let programs = |target: &str| -> Vec<String> {
         let commands = made(target)["tune_commands"].as_array().cloned().unwrap_or_default();
         commands.iter().map(|words| words[0].as_str().unwrap().to_owned()).collect()
@@ -115,6 +116,7 @@ fn conversions_between_ext2_and_ext3_are_measured_as_the_file_systems_that_they_
     assert_eq!(programs("ext2"), [""; 0]);
     assert_eq!(programs("there"), ["tune2fs", "tune2fs", "e2fsck"]);
     assert_eq!(programs("back"), ["tune2fs", "tune2fs", "e2fsck"]);
+    assert_eq!(programs("mounted"), ["tune2fs", "mount", "tune2fs", "umount", "e2fsck"]);
     // A converted ext3 is as safe as any other, and a converted ext2 is not.
     assert!(made("there")["risks"].is_null() && made("back")["risks"][0].is_object(), "{record:#}");
     for trial in measured(&scratch.path().join("run")) {

@@ -113,7 +113,8 @@ and `fsb list media NAME` print one table.
 
 A target is `[NAME=]FS[,OPTION…][@MEDIUM]`, such as `ext4,data=journal,noatime@/dev/sdb`. `mkfs=\"…\"` holds arguments of the
 mkfs program, and each `tune=\"…\"` those of one run of tune2fs on the new ext2, ext3 or ext4; `e2fsck -f -y` follows the
-last run. tune2fs chooses the size of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
+last run. The file system is mounted during a run that begins with `mounted`: `tune=\"mounted -j\"`. tune2fs chooses the size
+of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
 
 `journal=\"/dev/NAME\"`, `journal=loop` and `journal=ram` put the journal of ext3, ext4, xfs or reiserfs on another medium. A
 device that is not empty must be named with `--wipe`. An image has an eighth of `--size`, from 64 MiB to 1 GiB. Targets with
