@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options, samples_csv};
+use fsb_model::nearest::unknown;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
 use fsb_model::{Outcome, Repetition, RunRecord, StopReason, Trial};
@@ -43,6 +44,7 @@ const CONCURRENT: &str = "allow-concurrent";
 const PRECISION: &str = "precision";
 const BUDGET: &str = "budget";
 const REPORT: &str = "report";
+const HELP_OPTION: &str = "help-option";
 
 const ABOUT: &str = "Micro-benchmark one directory, with the options of Pokorný 2023";
 
@@ -75,6 +77,7 @@ pub struct Arguments {
     precision: Option<String>,
     budget: Option<String>,
     report: Option<PathBuf>,
+    help_option: Option<String>,
     allow_concurrent: bool,
 }
 
@@ -115,6 +118,8 @@ impl Args for Arguments {
         let report = Arg::new(REPORT).long(REPORT).value_name("FILE").value_parser(value_parser!(PathBuf));
         let report = report.help("Report with diagrams, such as a.html").help_heading(heading::OUTPUT);
         let command = command.arg(report.hide_short_help(true));
+        let about = Arg::new(HELP_OPTION).long(HELP_OPTION).value_name("NAME").help_heading(heading::OUTPUT);
+        let command = command.arg(about.help("Print help on one option and exit").hide_short_help(true));
         let help = "Measure although another fsb measures";
         command.arg(concurrent.help(help).help_heading(heading::MACHINE).hide_short_help(true))
     }
@@ -138,7 +143,8 @@ impl FromArgMatches for Arguments {
         let own = |name| matches.get_one::<String>(name).cloned();
         let (precision, budget) = (own(PRECISION), own(BUDGET));
         let report = matches.get_one::<PathBuf>(REPORT).cloned();
-        Ok(Arguments { typed, precision, budget, report, allow_concurrent: matches.get_flag(CONCURRENT) })
+        let (help_option, allow_concurrent) = (own(HELP_OPTION), matches.get_flag(CONCURRENT));
+        Ok(Arguments { typed, precision, budget, report, help_option, allow_concurrent })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
@@ -156,6 +162,10 @@ fn kebab(camel: &str) -> String {
 
 /// Runs the subcommand.
 pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
+    if let Some(name) = &arguments.help_option {
+        results::print(&help_on(name)?)?;
+        return Ok(exit::DONE);
+    }
     let mut options = options(arguments)?;
     let mut log = Log::open(&options)?;
     if let Some(path) = &options.export_output {
@@ -197,6 +207,20 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         report.emit(&Report::of_run(&summary, &trials))?;
     }
     Ok(code)
+}
+
+/// Returns the help on one option, with its forms on the command line and in the file of settings.
+fn help_on(name: &str) -> anyhow::Result<String> {
+    let wanted = name.trim_start_matches('-');
+    let Some(key) = KEYS.iter().find(|key| key.name == wanted || kebab(key.name) == wanted) else {
+        let message = unknown("option", wanted, KEYS.iter().map(|key| key.name));
+        return Err(exit::failure(&code::INVALID_MICRO, message));
+    };
+    let (name, value) = (key.name, if key.is_switch() { "true|false" } else { key.value });
+    let lower = kebab(name);
+    let other = if lower == name { String::new() } else { format!(", --{lower} {value}") };
+    let without = if key.is_switch() { "\nWithout a value it means true." } else { "" };
+    Ok(format!("--{name} {value}{other}\n{SETTINGS}: {name} = {value}\n\n{}.{without}\n", key.about))
 }
 
 fn options(arguments: &Arguments) -> anyhow::Result<Options> {

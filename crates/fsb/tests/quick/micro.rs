@@ -208,3 +208,20 @@ fn the_command_of_the_thesis_runs_and_a_directory_need_not_be_named() {
     message(&elsewhere, "warning/default-directory");
     assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn help_on_one_option_has_its_forms_and_nothing_is_measured() {
+    let scratch = scratch();
+    for asked in ["--help-option=fileCount", "--help-option=--file-count"] {
+        let output = fsb(scratch.path(), &["micro", asked]);
+        expect_code(&output, 0);
+        assert_eq!(
+            stdout(&output),
+            "--fileCount N, --file-count N\nsettings.ini: fileCount = N\n\nFiles per iteration [create: 1000, else: 1].\n"
+        );
+    }
+    let output = fsb(scratch.path(), &["micro", "--help-option", "random"]);
+    assert!(stdout(&output).contains("Without a value it means true."), "{}", stdout(&output));
+    let error = fails(scratch.path(), &["micro", "--help-option", "fileCont"], 2, "micro/invalid-option");
+    assert!(error["message"].as_str().unwrap().contains("did you mean 'fileCount'"), "{error}");
+}
