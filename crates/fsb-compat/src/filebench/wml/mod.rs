@@ -110,7 +110,7 @@ mod tests {
         assert_eq!((write.iterations, write.working_set, oltp.rate), (Some(100), None, None));
         assert_eq!(writer.steps[2].high_water, Some(2000));
         let notes = read_one("oltp").notes;
-        assert_eq!((notes.len(), notes[0].line), (2, 18), "each set's reuse: {notes:?}");
+        assert_eq!((notes.len(), notes[0].line), (2, 19), "each set's reuse: {notes:?}");
 
         let video = flow("videoserver");
         assert_eq!((video.rate, video.filesets[0].name.as_str()), (Some(96.0), "activevids"));
