@@ -106,6 +106,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &read_write::PREADV,
     &read_write::REPREADV,
     &read_write::CACHE_WARM_UP,
+    &aged::AgedRead,
     &micro::MICRO_CREATE,
     &micro::MICRO_READ,
     &micro::MICRO_WRITE,

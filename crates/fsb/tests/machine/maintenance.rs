@@ -152,3 +152,29 @@ fn subvolumes_and_snapshots_are_measured_where_there_are_any() {
         assert!(trials["ext4"]["error"].as_str().unwrap().contains("no subvolumes and snapshots"));
     }
 }
+
+#[test]
+fn files_of_an_aged_file_system_have_more_extents_and_come_from_the_device() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let before = traces();
+    let scratch = scratch();
+    let workloads = ["--workload", "aged-read,bytes=112M,turnover=0", "--workload", "aged-read,bytes=112M"];
+    let options =
+        ["--size", "160M", "--blocks", "1", "--control", "guest-memory=off", "--verify", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &[&["run", "ext4"][..], &workloads, &options].concat()), 0);
+    expect_no_traces(&before);
+    let found = |age: &str| {
+        let trials = trials(&scratch.path().join("run")).into_iter();
+        let mut measured = trials.filter(|trial| trial["phase"] == "measured");
+        let trial = measured.find(|trial| trial["workload"].as_str().unwrap().contains(age)).unwrap();
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        assert!(trial["observed"]["device_read_bytes"].as_u64().unwrap() > 90 << 20, "{trial:#}");
+        let metrics = trial["metrics"].as_array().unwrap().iter();
+        let extents = metrics.filter(|metric| metric["name"] == "extents_per_file").collect::<Vec<_>>();
+        (extents[0]["value"].as_f64().unwrap(), trial["observed"]["counts"]["bytes_written_before"].as_u64().unwrap())
+    };
+    let ((new, once), (aged, often)) = (found(", new"), found("turnover 4"));
+    assert!(new >= 0.9 && aged > 1.2 * new, "{new} and {aged} extents a file");
+    assert!(often > 4 * once, "{often} bytes after {once}");
+}
