@@ -406,7 +406,7 @@ fn read_all(file: &File, buffer: &mut [u8]) -> io::Result<()> {
     }
 }
 
-/// The maximum number of files whose pages are examined; of larger sets a sample of this size is.
+/// The maximum number of files whose pages are examined. Of a larger set, a sample of this size is examined.
 pub const EXAMINED_FILES: u64 = 16;
 
 /// The number of files that are examined after they were dropped one by one. If none of them is in memory, at most 1 %

@@ -992,7 +992,21 @@ impl<'v> Anonymiser<'v> {
     /// Names of functions may be those of a module that few have. Their class stays.
     fn traced(&mut self, traced: &mut Traced) {
         traced.remove_functions();
-        let Traced { thread_ns: _, operations: _, run_queue_ns: _, waits: _, runs: _, lost: _, problem } = traced;
+        let Traced {
+            thread_ns: _,
+            operations: _,
+            run_queue_ns: _,
+            waits: _,
+            runs: _,
+            stolen_ns: _,
+            locks: _,
+            kernel_threads: _,
+            requests: _,
+            shown_requests: _,
+            commits: _,
+            lost: _,
+            problem,
+        } = traced;
         self.text("why trials were not traced", problem);
     }
 }

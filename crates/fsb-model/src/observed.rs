@@ -146,17 +146,38 @@ pub struct BackgroundWork {
     pub bytes: u64,
     /// Seconds in which the background ran, the sum over all samples.
     pub seconds: f64,
-    /// CPU seconds of the background's processes.
+    /// CPU seconds of the background's processes; 0 for an operation that the agent performs, such as
+    /// `snapshot-delete`.
     pub cpu_seconds: f64,
+    /// Operations that ended while the background ran without the case, once before each trial.
+    pub alone_operations: u64,
+    /// Bytes moved while the background ran without the case.
+    pub alone_bytes: u64,
+    /// Seconds in which the background ran without the case; 0 if it did not.
+    pub alone_seconds: f64,
 }
 
 impl BackgroundWork {
-    /// Adds the work beside another sample.
+    /// Returns work beside a case as work without one.
+    pub fn into_alone(self) -> BackgroundWork {
+        let BackgroundWork { operations, bytes, seconds, .. } = self;
+        BackgroundWork {
+            alone_operations: operations,
+            alone_bytes: bytes,
+            alone_seconds: seconds,
+            ..BackgroundWork::default()
+        }
+    }
+
+    /// Adds the work of another run.
     pub fn add(&mut self, other: &BackgroundWork) {
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.seconds += other.seconds;
         self.cpu_seconds += other.cpu_seconds;
+        self.alone_operations += other.alone_operations;
+        self.alone_bytes += other.alone_bytes;
+        self.alone_seconds += other.alone_seconds;
     }
 }
 

@@ -21,6 +21,25 @@ pub struct Traced {
     pub waits: Vec<TracedStack>,
     /// CPU time by stack, as samples of the stack divide it; the largest first.
     pub runs: Vec<TracedStack>,
+    /// Nanoseconds that the hypervisor gave to other guests, as far as these threads have neither waits nor CPU time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stolen_ns: u64,
+    /// Contended locks by stack, from the first attempt to the acquisition, asleep or spinning; the longest first. The time
+    /// is in the waits and the CPU time as well. Absent if the kernel does not report contention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Vec<TracedStack>>,
+    /// The kernel's own threads of file systems and devices. [`Traced::thread_ns`] does not include their time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kernel_threads: Vec<KernelThreads>,
+    /// Requests that the target's device served, by kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestTotals>,
+    /// Requests of the sample with the most of them, in the order of their completion: all, or evenly chosen ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shown_requests: Vec<TracedRequest>,
+    /// Commits of the target's file system.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub commits: BTreeMap<CommitKind, u64>,
     /// Observations that the kernel had no room for.
     pub lost: u64,
     /// The reason why the trial has no such times; absent if it has them.
@@ -55,6 +74,140 @@ pub struct TracedStack {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// Time of the kernel's threads of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct KernelThreads {
+    /// The kind.
+    pub kind: ThreadKind,
+    /// Nanoseconds in which they ran. The last run of each thread in a sample is missing.
+    pub run_ns: u64,
+    /// Nanoseconds in which they could run and another thread had the processor.
+    pub run_queue_ns: u64,
+    /// Waits within their work by stack, the longest first. Waits for work are left out.
+    pub waits: Vec<TracedStack>,
+}
+
+/// A kind of kernel threads, by the begin of their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadKind {
+    /// Journals of ext3 and ext4.
+    Jbd2,
+    /// Writes the metadata of xfs that is in its log.
+    Xfsaild,
+    /// Transactions and the cleaner of btrfs.
+    Btrfs,
+    /// Checkpoints, flushes and the cleaner of F2FS.
+    F2fs,
+    /// Loop devices, before Linux 5.14.
+    Loop,
+    /// Work queues: writeback, file systems and loop devices, also of other devices.
+    Kworker,
+}
+
+/// Every kind of kernel threads that is traced, with the begin of their names.
+pub const THREAD_KINDS: [(ThreadKind, &str); 6] = [
+    (ThreadKind::Jbd2, "jbd2"),
+    (ThreadKind::Xfsaild, "xfsaild"),
+    (ThreadKind::Btrfs, "btrfs"),
+    (ThreadKind::F2fs, "f2fs"),
+    (ThreadKind::Loop, "loop"),
+    (ThreadKind::Kworker, "kworker"),
+];
+
+impl ThreadKind {
+    /// Returns its name in reports.
+    pub fn name(self) -> &'static str {
+        THREAD_KINDS.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+}
+
+/// The kind of a block request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// Reads data.
+    Read,
+    /// Writes data.
+    Write,
+    /// Discards or zeroes a range without data.
+    Discard,
+    /// Flushes the device's cache.
+    Flush,
+}
+
+impl RequestKind {
+    /// Returns its name in reports, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            RequestKind::Read => "reads",
+            RequestKind::Write => "writes",
+            RequestKind::Discard => "discards",
+            RequestKind::Flush => "flushes",
+        }
+    }
+}
+
+/// The requests of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RequestTotals {
+    /// The kind.
+    pub kind: RequestKind,
+    /// Their number. Flushes that overlap count as one.
+    pub count: u64,
+    /// Bytes of all of them.
+    pub bytes: u64,
+    /// Nanoseconds from issue to completion, added up.
+    pub ns: u64,
+}
+
+/// A block request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TracedRequest {
+    /// The kind.
+    pub kind: RequestKind,
+    /// Nanoseconds from the first timed call of the sample to its issue.
+    pub at_ns: u64,
+    /// Nanoseconds from its issue to its completion.
+    pub ns: u64,
+    /// Its first byte on the device; 0 for a flush.
+    pub offset: u64,
+    /// Its bytes; 0 for a flush.
+    pub bytes: u64,
+}
+
+/// A kind of commit, by the kernel's tracepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CommitKind {
+    /// `jbd2_end_commit`: a transaction of ext3 or ext4.
+    Jbd2,
+    /// `ext4_fc_commit_stop`: a fast commit of ext4, or an attempt of one.
+    Ext4Fast,
+    /// `xfs_log_force`: the log of xfs is written up to some transaction.
+    XfsLogForce,
+    /// `btrfs_transaction_commit`: a transaction of btrfs.
+    Btrfs,
+}
+
+impl CommitKind {
+    /// Returns its name in reports, in the plural.
+    pub fn name(self) -> &'static str {
+        match self {
+            CommitKind::Jbd2 => "jbd2 commits",
+            CommitKind::Ext4Fast => "ext4 fast commits",
+            CommitKind::XfsLogForce => "xfs log forces",
+            CommitKind::Btrfs => "btrfs commits",
+        }
+    }
 }
 
 /// A class of time.
@@ -92,6 +245,8 @@ pub enum TimeClass {
     Program,
     /// Another thread has the processor.
     RunQueue,
+    /// The hypervisor gave the processor to another guest.
+    Stolen,
     /// CPU: copying and clearing memory.
     CpuCopy,
     /// CPU: block layer and drivers.
@@ -313,6 +468,13 @@ fn is_among(name: &str, patterns: &str) -> bool {
     patterns.split(' ').any(matches)
 }
 
+/// The outermost functions of a system call, which depend on the processor and the kernel's release.
+const ENTRY: &str = "entry_* do_syscall_64 x64_sys_call el0* do_el0_* invoke_syscall* ret_from_fork*";
+
+/// The functions in which kernel threads wait for work.
+const FOR_WORK: &str = "kjournald2 xfsaild transaction_kthread cleaner_kthread issue_checkpoint_thread issue_flush_thread \
+    issue_discard_thread gc_thread_func loop_thread kthread_worker_fn worker_thread rescuer_thread kthread";
+
 /// Functions of the scheduler and of interrupts, which may be inside of a lock's.
 const SCHEDULER: &str = "__schedule schedule* io_schedule* preempt_schedule* asm_* sysvec_* irq* __irq*";
 
@@ -384,6 +546,7 @@ impl TimeClass {
             TimeClass::Server => "server",
             TimeClass::Program => "program waits",
             TimeClass::RunQueue => "run queue",
+            TimeClass::Stolen => "stolen by the hypervisor",
             TimeClass::CpuCopy => "CPU copying",
             TimeClass::CpuBlock => "CPU block layer",
             TimeClass::CpuFileSystem => "CPU file system",
@@ -396,7 +559,9 @@ impl TimeClass {
 impl Traced {
     /// Replaces the functions of all stacks by their class.
     pub(crate) fn remove_functions(&mut self) {
-        let of_activity = [(&mut self.waits, Activity::Waits), (&mut self.runs, Activity::Runs)];
+        let of_threads = self.kernel_threads.iter_mut().map(|threads| &mut threads.waits);
+        let waits = [&mut self.waits].into_iter().chain(&mut self.locks).chain(of_threads);
+        let of_activity = waits.map(|stacks| (stacks, Activity::Waits)).chain([(&mut self.runs, Activity::Runs)]);
         for (stacks, activity) in of_activity {
             for stack in stacks {
                 stack.class = Some(TimeClass::of_stack(stack, activity));
@@ -405,28 +570,82 @@ impl Traced {
         }
     }
 
-    /// Returns the nanoseconds of each class that occurs. They add up to [`Traced::thread_ns`], unless more was observed
-    /// than that.
-    pub fn classes(&self) -> Vec<(TimeClass, u64)> {
-        let mut classes = BTreeMap::from([(TimeClass::RunQueue, self.run_queue_ns)]);
+    /// Divides [`Traced::thread_ns`]. The parts add up to it, unless more was observed than that.
+    pub fn parts(&self) -> Vec<TimePart<'_>> {
+        let without_stack = |class: TimeClass, ns: u64| TimePart { class, stack: None, ns };
+        let mut parts = vec![
+            without_stack(TimeClass::RunQueue, self.run_queue_ns),
+            without_stack(TimeClass::Stolen, self.stolen_ns),
+        ];
+        parts.extend(self.waits.iter().flat_map(TimePart::of_wait));
+        parts.extend(self.runs.iter().map(|stack| TimePart {
+            class: TimeClass::of_stack(stack, Activity::Runs),
+            stack: Some(stack),
+            ns: stack.ns,
+        }));
         // A record may come from elsewhere, with any numbers.
-        let mut add = |class: TimeClass, ns: u64| {
-            let sum: &mut u64 = classes.entry(class).or_default();
-            *sum = sum.saturating_add(ns);
-        };
-        for stack in &self.waits {
-            let class = TimeClass::of_stack(stack, Activity::Waits);
-            let flush_ns = if class.waits_for_device() { stack.flush_ns.min(stack.ns) } else { 0 };
-            add(TimeClass::DeviceFlush, flush_ns);
-            add(class, stack.ns - flush_ns);
+        let found = parts.iter().fold(0u64, |sum, part| sum.saturating_add(part.ns));
+        parts.push(without_stack(TimeClass::Unexplained, self.thread_ns.saturating_sub(found)));
+        parts.retain(|part| part.ns > 0);
+        parts
+    }
+
+    /// Returns the nanoseconds of each class that occurs.
+    pub fn classes(&self) -> Vec<(TimeClass, u64)> {
+        let mut classes: BTreeMap<TimeClass, u64> = BTreeMap::new();
+        for part in self.parts() {
+            let sum = classes.entry(part.class).or_default();
+            *sum = sum.saturating_add(part.ns);
         }
-        for stack in &self.runs {
-            add(TimeClass::of_stack(stack, Activity::Runs), stack.ns);
+        classes.into_iter().collect()
+    }
+}
+
+/// A part of the time of threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimePart<'t> {
+    /// Its class.
+    pub class: TimeClass,
+    /// The stack. `None` for time without one, such as that in the run queue.
+    pub stack: Option<&'t TracedStack>,
+    /// Nanoseconds.
+    pub ns: u64,
+}
+
+impl TimePart<'_> {
+    /// Divides a wait into that for a flush of the device and the rest.
+    pub fn of_wait(stack: &TracedStack) -> [TimePart<'_>; 2] {
+        let class = TimeClass::of_stack(stack, Activity::Waits);
+        let flush_ns = if class.waits_for_device() { stack.flush_ns.min(stack.ns) } else { 0 };
+        [(TimeClass::DeviceFlush, flush_ns), (class, stack.ns - flush_ns)].map(|(class, ns)| TimePart {
+            class,
+            stack: Some(stack),
+            ns,
+        })
+    }
+}
+
+impl TracedStack {
+    /// Returns the functions from the outermost to the innermost, without those of the entry into the kernel and of the
+    /// scheduler. A thread in user mode has the function `user mode`.
+    pub fn path(&self) -> Vec<&str> {
+        if self.user {
+            return vec!["user mode"];
         }
-        let found = classes.values().fold(0u64, |sum, ns| sum.saturating_add(*ns));
-        let rest = classes.entry(TimeClass::Unexplained).or_default();
-        *rest = rest.saturating_add(self.thread_ns.saturating_sub(found));
-        classes.into_iter().filter(|(_, ns)| *ns > 0).collect()
+        let functions = self.functions.iter().map(String::as_str).skip_while(|name| is_among(name, SCHEDULER));
+        let inner: Vec<&str> = functions.collect();
+        inner.into_iter().rev().skip_while(|name| is_among(name, ENTRY)).collect()
+    }
+
+    /// Returns the function that requested a lock. Returns `None` if the stack is not that of a lock, or not known.
+    pub fn lock_caller(&self) -> Option<&str> {
+        caller_of_lock(&self.functions)
+    }
+
+    /// Returns whether a kernel thread with this stack waits for work.
+    pub fn waits_for_work(&self) -> bool {
+        let inner = self.functions.iter().find(|name| !is_among(name, SCHEDULER));
+        inner.is_some_and(|name| is_among(name, FOR_WORK))
     }
 }
 
@@ -534,6 +753,7 @@ mod tests {
                 stack(&["schedule", "rwsem_down_write_slowpath", "down_write", "path_openat"], 100, 80),
             ],
             runs: vec![stack(&["ext4_sync_file"], 200, 0)],
+            locks: Some(vec![stack(&["down_write", "path_openat"], 100, 0)]),
             ..Traced::default()
         };
         let classes = traced.classes();
@@ -551,8 +771,38 @@ mod tests {
         assert_eq!(classes.iter().map(|(_, ns)| ns).sum::<u64>(), 1000);
         let mut published = traced;
         published.remove_functions();
-        assert!(published.waits.iter().chain(&published.runs).all(|stack| stack.functions.is_empty()));
+        let stacks = published.waits.iter().chain(&published.runs).chain(published.locks.iter().flatten());
+        assert!(stacks.into_iter().all(|stack| stack.functions.is_empty()));
         assert_eq!(published.classes(), classes);
+    }
+
+    #[test]
+    fn the_path_of_a_stack_begins_after_the_system_call_and_ends_before_the_scheduler() {
+        let own = stack(
+            &["__schedule", "schedule", "jbd2_log_wait_commit", "ext4_sync_file", "do_syscall_64", "entry_SYSCALL_64"],
+            1,
+            0,
+        );
+        assert_eq!(own.path(), ["ext4_sync_file", "jbd2_log_wait_commit"]);
+        assert_eq!(TracedStack { user: true, ..TracedStack::default() }.path(), ["user mode"]);
+        assert!(TracedStack::default().path().is_empty());
+    }
+
+    #[test]
+    fn kernel_threads_wait_for_work_or_within_it() {
+        assert!(stack(&["__schedule", "schedule", "kjournald2", "kthread"], 1, 0).waits_for_work());
+        assert!(stack(&["__schedule", "schedule", "worker_thread", "kthread"], 1, 0).waits_for_work());
+        let commit =
+            ["__schedule", "schedule", "io_schedule", "jbd2_journal_commit_transaction", "kjournald2", "kthread"];
+        assert!(!stack(&commit, 1, 0).waits_for_work());
+        assert!(!TracedStack::default().waits_for_work());
+        assert_eq!(ThreadKind::Btrfs.name(), "btrfs");
+    }
+
+    #[test]
+    fn stolen_time_is_a_class_and_a_part_of_the_whole() {
+        let traced = Traced { thread_ns: 100, stolen_ns: 30, ..Traced::default() };
+        assert_eq!(traced.classes(), [(TimeClass::Stolen, 30), (TimeClass::Unexplained, 70)]);
     }
 
     /// Returns the table as the documentation shows it.

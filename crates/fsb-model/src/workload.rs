@@ -282,6 +282,12 @@ impl Maintenance {
         Maintenance::Scrub,
     ];
 
+    /// Returns whether it can be repeated while the file system is in use, as the background of a case. The others unmount,
+    /// freeze or shrink it, or rewrite the files of the case.
+    pub fn goes_beside_work(self) -> bool {
+        matches!(self, Maintenance::Subvolume | Maintenance::Snapshot | Maintenance::SnapshotDelete | Maintenance::Send)
+    }
+
     /// Returns the name in workloads.
     pub fn name(self) -> &'static str {
         match self {

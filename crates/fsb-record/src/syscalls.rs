@@ -329,7 +329,7 @@ impl Seen {
 /// A call that is watched.
 #[derive(Debug)]
 pub struct Watched {
-    /// The number here, and when it stops.
+    /// The number of the call on this machine, and the condition under which it stops.
     pub rule: Rule,
     /// Interprets its arguments.
     pub read: fn(Arguments) -> Seen,

@@ -115,10 +115,10 @@ fn beside(
         () if profile.maintenance.is_some() => {
             return refuse("an operation on the whole file system cannot be measured beside other work on it");
         }
-        () if own.maintenance.is_some() => {
+        () if own.maintenance.is_some_and(|operation| !operation.goes_beside_work()) => {
             return refuse(
-                "an operation on the whole file system needs root, which a background does not have: use another \
-                 workload or a command",
+                "this operation on the whole file system cannot be repeated beside other work: use 'snapshot-delete', \
+                 'snapshot', 'subvolume' or 'send', another workload or a command",
             );
         }
         () if profile.cache == CacheState::Out => {

@@ -211,6 +211,9 @@ pub struct Maintained {
     pub cpu_seconds: [f64; 2],
 }
 
+/// Performs a maintenance operation once. The target must stay mounted.
+pub type RepeatableMaintenance = Box<dyn Fn() -> Result<Maintained, TestbedError> + Send>;
+
 /// The result of waiting for an idle device.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Quiet {
@@ -239,6 +242,11 @@ pub trait Testbed {
     /// Performs an operation on the whole file system, which is mounted before and after. Returns `None` if its driver
     /// does not support the operation. Fails if the operation found an error in it.
     fn maintain(&mut self, slot: Slot, operation: Maintenance) -> Result<Option<Maintained>, TestbedError>;
+    /// Returns an operation on the whole file system for a thread that repeats it while the target is in use. Returns `None` if
+    /// its driver does not support the operation.
+    fn repeatable(&self, _slot: Slot, _operation: Maintenance) -> Option<RepeatableMaintenance> {
+        None
+    }
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than

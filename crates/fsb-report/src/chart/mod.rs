@@ -9,6 +9,7 @@ mod boxes;
 mod cache_warm_up;
 mod classes;
 mod cycles;
+mod flame;
 mod heat;
 mod latency;
 pub(crate) mod look;
@@ -16,6 +17,7 @@ mod means;
 mod medians;
 mod published;
 mod ratios;
+mod requests;
 mod runs;
 mod scaling;
 mod scatter;
@@ -36,6 +38,8 @@ static CHARTS: &[ChartKind] = &[
     boxes::KIND,
     published::KIND,
     classes::KIND,
+    flame::KIND,
+    requests::KIND,
     trials::KIND,
     values::KIND,
     latency::KIND,

@@ -22,7 +22,7 @@ const KINDS: [RateKind; 4] = [
 ];
 
 /// Returns text such as `raw device, one request at a time: 1.20 GiB/s ±8 % read, 800 MiB/s ±12 % written, …`. The
-/// numbers are geometric means over the blocks, with half-widths of their 95 % intervals.
+/// numbers are geometric means over the blocks, with half-widths of their 95 % intervals, and the mean time of a random read.
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
     let said = KINDS.iter().filter_map(|(rate, what, show)| {
         let logs = logs(record, |block| block > 0, *rate);

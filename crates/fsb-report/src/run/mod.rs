@@ -21,6 +21,8 @@ pub(crate) mod sections;
 pub(crate) mod summary;
 pub(crate) mod timeline;
 mod traced;
+mod traced_tables;
+mod traced_work;
 mod trust;
 pub(crate) mod view;
 mod warnings;
@@ -54,11 +56,12 @@ pub use report_trial::{
 pub use roles::{Program, ROLES, Role};
 pub use summary::{
     AloneAndBeside, BackgroundRate, BesideBackground, By, CellChange, CellValue, EarlierRun, Lost, Measured, Overall,
-    QuantileSlowdown, Scaling, Secondary, Slowdown, State, Summary, TargetSummary, TrialPoint, Trust, TrustLevel,
-    Workload,
+    QuantileSlowdown, RateAlone, Scaling, Secondary, Slowdown, State, Summary, TargetSummary, TrialPoint, Trust,
+    TrustLevel, Workload,
 };
 pub use timeline::{ShownWarmUp, WarmUps};
 pub use traced::{TracedCause, TracedExplanation};
+pub use traced_work::{CommitRate, KernelThreadTime, LockContention, PerOperation, RequestRate, TimeFrame, TracedWork};
 pub use withheld::{Withheld, by_record as withheld_by_record, in_rounds};
 
 impl Summary {

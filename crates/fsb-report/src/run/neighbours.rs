@@ -15,7 +15,8 @@ use super::costs::Compared;
 use super::latency::quantile_name;
 use super::report_trial::{ReportTrial, last_attempts};
 use super::summary::{
-    AloneAndBeside, BackgroundRate, BesideBackground, Measured, QuantileSlowdown, Slowdown, Summary, Workload,
+    AloneAndBeside, BackgroundRate, BesideBackground, Measured, QuantileSlowdown, RateAlone, Slowdown, Summary,
+    Workload,
 };
 use crate::page::{Block, Section, Table, TableCell, TableRow};
 use crate::show::{capital, listed};
@@ -180,6 +181,10 @@ fn background_rate(trials: &[&ReportTrial]) -> Option<BackgroundRate> {
         operations: sum.operations as f64 / sum.seconds,
         bytes: sum.bytes as f64 / sum.seconds,
         cpu: sum.cpu_seconds / sum.seconds,
+        alone: (sum.alone_seconds > 0.0).then(|| RateAlone {
+            operations: sum.alone_operations as f64 / sum.alone_seconds,
+            bytes: sum.alone_bytes as f64 / sum.alone_seconds,
+        }),
     })
 }
 
@@ -193,6 +198,15 @@ fn rate_text(rate: &BackgroundRate) -> String {
         (true, false) => show_rate(rate.operations),
         (false, false) => format!("{:.2} CPU", rate.cpu),
     }
+}
+
+/// Returns the rate as a share of that without the case, such as `43 % of that alone`; empty if the background did not
+/// run alone, or has nothing to count.
+fn share_text(rate: &BackgroundRate) -> String {
+    let Some(alone) = rate.alone else { return String::new() };
+    let [beside, alone] =
+        if alone.bytes > 0.0 { [rate.bytes, alone.bytes] } else { [rate.operations, alone.operations] };
+    if alone > 0.0 { format!("{:.0} % of that alone", beside / alone * 100.0) } else { String::new() }
 }
 
 /// Returns a factor with two or three digits, such as `9.0` or `120`.
@@ -272,7 +286,7 @@ pub(super) fn section(summary: &Summary) -> Option<Section> {
     let closed = summary.neighbours.iter().any(|one| !one.open_loop);
     let note = "Ratios are beside the background over alone, paired by block, with 95 % intervals. The longest operation is \
                 a maximum over all blocks. The rate of the background is its own, from a second before each sample to its \
-                end.";
+                end; alone, it ran for as long before the trial.";
     let loops = " Without a rate, an operation starts when the one before has ended, so percentiles miss the waits that a \
                  stall would cause to later ones.";
     let note = format!("{note}{}", if closed { loops } else { "" });
@@ -307,7 +321,10 @@ fn table(summary: &Summary, one: &BesideBackground) -> Table {
             quantile(quantiles.first()),
             quantile(quantiles.get(1)),
             TableCell::new(longest.map_or_else(|| "–".to_owned(), seconds)),
-            TableCell::new(background.as_ref().map_or_else(|| "–".to_owned(), rate_text)),
+            TableCell {
+                small: background.as_ref().map(share_text).unwrap_or_default(),
+                ..TableCell::new(background.as_ref().map_or_else(|| "–".to_owned(), rate_text))
+            },
         ];
         Some(TableRow::of_column(place, &summary.targets[place].label(), cells))
     };
@@ -355,7 +372,15 @@ mod tests {
                 ];
                 if is_beside {
                     trial.workload.clone_from(&label);
-                    let work = BackgroundWork { operations: 200, bytes: 200 << 20, seconds: 2.0, cpu_seconds: 1.0 };
+                    let work = BackgroundWork {
+                        operations: 200,
+                        bytes: 200 << 20,
+                        seconds: 2.0,
+                        cpu_seconds: 1.0,
+                        alone_operations: 800,
+                        alone_bytes: 800 << 20,
+                        alone_seconds: 4.0,
+                    };
                     trial.observed.background = Some(work);
                 }
                 change(&mut trial);
@@ -380,6 +405,8 @@ mod tests {
             assert_eq!(quantiles, [0.5, 0.99]);
             let background = found.background.expect("the trials record it");
             assert_eq!((background.operations, background.bytes, background.cpu), (100.0, 104_857_600.0, 0.5));
+            assert_eq!(background.alone, Some(RateAlone { operations: 200.0, bytes: 209_715_200.0 }));
+            assert_eq!(share_text(&background), "50 % of that alone");
         }
         assert!(of(0).against.is_none());
         let against = of(1).against.as_ref().expect("it is compared");

@@ -12,8 +12,7 @@ use super::latency::{self, quantile_name};
 use super::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
 use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
 use super::timeline::{FEWEST, interval_text};
-use super::traced::{TracedCause, TracedExplanation};
-use super::{neighbours, roles, samples};
+use super::{neighbours, roles, samples, traced_tables};
 use crate::judged::Judged;
 use crate::page::{Block, ColumnItem, Opening, Section, Table, TableCell, TableRow};
 use crate::show::{counted, grouped, percent};
@@ -130,7 +129,7 @@ fn workload(summary: &Summary, view: &View<'_>, row: &Row<'_>, place: usize) -> 
     blocks.extend(timeline_table(summary, found).map(|table| Block::table("timeline", table)));
     blocks.extend(warm_up_table(summary, found).map(|table| Block::table("warm-up", table)));
     let traced = view.traced.iter().filter(|(_, traced)| traced.workload == found.workload);
-    blocks.extend(traced.filter_map(|(_, traced)| Some(Block::table("traced", traced_table(traced)?))));
+    blocks.extend(traced.flat_map(|(_, traced)| traced_tables::blocks(traced)));
     blocks.extend(costs_table(summary, found).map(|table| Block::table("costs", table)));
     let (title, table) = match view.group_size {
         1 => ("Every trial".to_owned(), trials_table(summary, found)),
@@ -508,26 +507,6 @@ fn timeline_table(summary: &Summary, workload: &Workload) -> Option<Table> {
 
 /// Returns the table of the warm-ups of a workload's cache, with one row per target. Returns `None` for workloads other
 /// than `cache-warm-up`.
-/// Returns the classes of time of a difference in traced samples. Returns `None` if nothing was traced.
-fn traced_table(found: &TracedExplanation) -> Option<Table> {
-    let row = |cause: &TracedCause| {
-        let show = |seconds: f64| TableCell::new(show_seconds(seconds));
-        let signed = |seconds: f64| {
-            let sign = if seconds < 0.0 { "−" } else { "+" };
-            format!("{sign}{}", show_seconds(seconds.abs()))
-        };
-        let interval = cause.interval.map(|interval| format!("{} – {}", signed(interval.lo), signed(interval.hi)));
-        let difference = TableCell { small: interval.unwrap_or_default(), ..TableCell::new(signed(cause.seconds)) };
-        TableRow::new(cause.class.name(), vec![show(cause.baseline_seconds), show(cause.candidate_seconds), difference])
-    };
-    let head = ["Class of time", &found.baseline, &found.candidate, "Difference"].map(str::to_owned).to_vec();
-    let caption = format!(
-        "Time per operation by class, in {} of traced samples, with intervals that hold together",
-        counted(found.blocks as usize, "block")
-    );
-    (!found.causes.is_empty()).then(|| Table::new(caption, head, found.causes.iter().map(row).collect()))
-}
-
 fn warm_up_table(summary: &Summary, workload: &Workload) -> Option<Table> {
     let rows: Vec<TableRow> = workload
         .cells

@@ -413,6 +413,19 @@ pub struct BackgroundRate {
     pub bytes: f64,
     /// CPU seconds per second.
     pub cpu: f64,
+    /// The rates while it ran without the case; absent if it did not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub alone: Option<RateAlone>,
+}
+
+/// The rates of a background without a case, all blocks together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RateAlone {
+    /// Operations per second.
+    pub operations: f64,
+    /// Bytes per second; 0 for a command.
+    pub bytes: f64,
 }
 
 /// All workloads together.

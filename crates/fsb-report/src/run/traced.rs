@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::causes::signed_times;
 use super::report_trial::{ReportTrial, last_attempts};
+use super::traced_work::TracedWork;
 use crate::show::{counted, listed};
 
 /// The minimum number of traced blocks for intervals.
@@ -43,6 +44,9 @@ pub struct TracedExplanation {
     /// The relative change of the baseline's time per operation while it is traced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub baseline_slowdown: Option<f64>,
+    /// Functions, locks, threads of the kernel, requests and commits. Absent if nothing was traced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work: Option<TracedWork>,
     /// Reasons why time is unexplained, or why nothing was traced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
@@ -109,15 +113,12 @@ impl TracedTarget<'_> {
         self.trials.iter().filter_map(|trial| Some((*trial, trial.extras().traced.as_deref()?)))
     }
 
-    fn costs(&self) -> BTreeMap<u32, Costs> {
+    /// Returns the traced trials with times by their block.
+    fn usable(&self) -> BTreeMap<u32, &Traced> {
         let is_usable = |(trial, traced): &(&ReportTrial, &Traced)| {
             trial.outcome == Outcome::Ok && traced.problem.is_none() && traced.operations > 0
         };
-        let costs = |(trial, traced): (&ReportTrial, &Traced)| {
-            let per_operation = |ns: u64| ns as f64 * 1e-9 / traced.operations as f64;
-            (trial.block, traced.classes().into_iter().map(|(class, ns)| (class, per_operation(ns))).collect())
-        };
-        self.traced().filter(is_usable).map(costs).collect()
+        self.traced().filter(is_usable).map(|(trial, traced)| (trial.block, traced)).collect()
     }
 
     /// Returns the reasons why time of this target is unexplained.
@@ -137,6 +138,11 @@ impl TracedTarget<'_> {
     }
 }
 
+fn costs(traced: &Traced) -> Costs {
+    let per_operation = |ns: u64| ns as f64 * 1e-9 / traced.operations as f64;
+    traced.classes().into_iter().map(|(class, ns)| (class, per_operation(ns))).collect()
+}
+
 /// Returns how much longer an operation takes while it is traced: 0.04 for 4 %.
 fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
     let mean = |trials: &[&ReportTrial]| {
@@ -150,8 +156,9 @@ fn slowdown(traced: &[&ReportTrial], untraced: &[&ReportTrial]) -> Option<f64> {
 }
 
 fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplanation {
-    let [own, others] = targets.each_ref().map(TracedTarget::costs);
-    let pairs: Vec<[&Costs; 2]> = own.iter().filter_map(|(block, own)| Some([own, others.get(block)?])).collect();
+    let [own, others] = targets.each_ref().map(TracedTarget::usable);
+    let traced: Vec<[&Traced; 2]> = own.iter().filter_map(|(block, own)| Some([*own, *others.get(block)?])).collect();
+    let pairs: Vec<[Costs; 2]> = traced.iter().map(|pair| pair.map(costs)).collect();
     let mut problems: Vec<String> = targets.iter().flat_map(TracedTarget::problems).collect();
     if pairs.is_empty() && problems.is_empty() {
         problems.push("the budget held no traced block".to_owned());
@@ -176,14 +183,15 @@ fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplana
         causes,
         candidate_slowdown: candidate.slowdown,
         baseline_slowdown: baseline.slowdown,
+        work: (!traced.is_empty()).then(|| TracedWork::from_pairs(&traced)),
         problems,
     }
 }
 
-fn cause(class: TimeClass, pairs: &[[&Costs; 2]], level: f64) -> TracedCause {
+fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
     let of = |costs: &Costs| costs.get(&class).copied().unwrap_or(0.0);
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let [own, others] = [0, 1].map(|side| pairs.iter().map(|pair| of(pair[side])).collect::<Vec<f64>>());
+    let [own, others] = [0, 1].map(|side| pairs.iter().map(|pair| of(&pair[side])).collect::<Vec<f64>>());
     let differences: Vec<f64> = own.iter().zip(&others).map(|(own, other)| own - other).collect();
     let interval = if differences.len() < FEWEST { None } else { t_interval(&differences, level).ok().flatten() };
     TracedCause {
@@ -244,11 +252,12 @@ impl TracedExplanation {
 mod tests {
     use fsb_model::Trial;
     use fsb_model::metric::OPERATION_RATE;
-    use fsb_model::traced::TracedStack;
+    use fsb_model::traced::{RequestKind, RequestTotals, TracedRequest, TracedStack};
 
     use super::*;
+    use crate::report::Report;
     use crate::run::Summary;
-    use crate::sample;
+    use crate::{html, sample};
 
     fn stack(function: &str, ns: u64, flush_ns: u64) -> TracedStack {
         TracedStack { functions: vec![function.to_owned()], ns, flush_ns, count: 1, ..TracedStack::default() }
@@ -295,6 +304,8 @@ mod tests {
         let differences: Vec<(TimeClass, i64)> =
             causes.iter().map(|cause| (cause.class, (cause.seconds * 1e9).round() as i64)).collect();
         assert_eq!((*blocks, (seconds * 1e9).round() as i64), (5, -60_000));
+        let work = found[0].work.as_ref().unwrap();
+        assert!(work.frames.iter().any(|frame| frame.depth == 1 && frame.name == "jbd2_log_wait_commit"), "{work:?}");
         let expected = [(TimeClass::DeviceFlush, -60_000), (TimeClass::JournalCommit, 0), (TimeClass::Unexplained, 0)];
         assert_eq!(differences, expected);
         let line = found[0].line();
@@ -326,6 +337,25 @@ mod tests {
         }
         let line = explained((record, trials))[0].line();
         assert!(line.ends_with(": xfs is not explained: xfs: the kernel refuses."), "{line}");
+    }
+
+    #[test]
+    fn the_page_draws_functions_and_requests_and_has_their_tables() {
+        let (record, mut trials) = traced(40_000, 5);
+        let request = |kind: RequestKind, at_ns: u64| TracedRequest { kind, at_ns, ns: 900, offset: 4096, bytes: 8192 };
+        for trial in &mut trials {
+            let Some(traced) = trial.observed.traced.as_mut() else { continue };
+            traced.waits[0].functions.push("<b>hostile".to_owned());
+            traced.shown_requests = vec![request(RequestKind::Write, 10), request(RequestKind::Flush, 20)];
+            traced.requests = vec![RequestTotals { kind: RequestKind::Write, count: 2, bytes: 16384, ns: 1800 }];
+        }
+        let summary = Summary::of_run(&record, &trials);
+        let page = html::render(&Report::of_run(&summary, &trials));
+        for id in ["flame-0", "requests-0"] {
+            assert!(page.contains(&format!("<div class=\"chart\" id=\"{id}\"")), "no {id}");
+        }
+        assert!(page.contains("Requests of the device and commits per operation") && page.contains("8.00 KiB, 900 ns"));
+        assert!(!page.contains("<b>hostile") && page.contains("hostile"));
     }
 
     #[test]

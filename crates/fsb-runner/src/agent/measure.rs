@@ -21,7 +21,6 @@ use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
 use fsb_model::{Interference, Maintenance, WorkloadSpec};
-use fsb_sys::trace::stacks::Observation;
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
@@ -29,8 +28,9 @@ use fsb_testbed::{
 };
 
 use super::protocol::{MeasureRequest, Method, SlotTrial, TimeLimit, TrialReply};
+use super::root_background::RootBackground;
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
-use super::traced::{TraceTally, Tracer, untraceable};
+use super::traced::{Observations, TraceTally, TracedDevices, Tracer, untraceable};
 use crate::injected;
 use crate::worker::{Backgrounds, Steps, Worker, WorkerError, WorkerLimits};
 
@@ -160,6 +160,27 @@ impl TimeLeft {
     /// Returns the longest wait for an idle target after the work.
     fn after_work(&self) -> Duration {
         self.limit.map_or(Duration::MAX, |limit| limit.idle.saturating_sub(self.began.elapsed()))
+    }
+}
+
+/// A background beside a sample.
+enum RunningBackground {
+    /// A worker, without root.
+    OfWorker(Worker),
+    /// A thread of the agent.
+    OfAgent(RootBackground),
+}
+
+impl RunningBackground {
+    /// Stops it and returns its work.
+    fn stop(self) -> Result<BackgroundWork, Failure> {
+        let work = match self {
+            RunningBackground::OfWorker(worker) => worker.stop_background().map_err(Failure::from),
+            RunningBackground::OfAgent(running) => {
+                running.stop().map_err(|error| Failure::Failed(error.to_string().into()))
+            }
+        };
+        work.map_err(Failure::of_background)
     }
 }
 
@@ -373,7 +394,17 @@ impl Case<'_, '_> {
     }
 
     /// Starts the background beside the next sample of a target, if there is one, and lets it lead in.
-    fn start_background(&mut self, at: usize) -> Result<Option<Worker>, Failure> {
+    fn start_background(&mut self, at: usize) -> Result<Option<RunningBackground>, Failure> {
+        let maintenance = self.background.and_then(|background| background.profile.maintenance);
+        if let Some(operation) = maintenance.filter(|_| self.fake(at).is_none()) {
+            let perform = self.testbed.repeatable(self.places[at].trial.slot, operation).ok_or_else(|| {
+                let why = format!("the driver of this file system does not support {}", operation.name());
+                Failure::NotApplicable(why.into()).of_background()
+            })?;
+            let running = RootBackground::start(perform);
+            std::thread::sleep(LEAD_IN);
+            return Ok(Some(RunningBackground::OfAgent(running)));
+        }
         let Some(task) = self.background_task(at, Step::Measure) else { return Ok(None) };
         let Some(limits) = self.background_limits(at, Step::Measure) else { return Ok(None) };
         let start = || -> Result<Worker, WorkerError> {
@@ -385,14 +416,14 @@ impl Case<'_, '_> {
         };
         let worker = start().map_err(|error| Failure::from(error).of_background())?;
         std::thread::sleep(LEAD_IN);
-        Ok(Some(worker))
+        Ok(Some(RunningBackground::OfWorker(worker)))
     }
 
     /// Stops the background beside a sample and adds its work to the trial. That of a fake target is made up from the
     /// time of the sample.
-    fn stop_background(&mut self, at: usize, running: Option<Worker>, timed_ns: u64) -> Result<(), Failure> {
+    fn stop_background(&mut self, at: usize, running: Option<RunningBackground>, timed_ns: u64) -> Result<(), Failure> {
         let work = match (running, self.background, self.fake(at)) {
-            (Some(worker), ..) => worker.stop_background().map_err(|error| Failure::from(error).of_background())?,
+            (Some(running), ..) => running.stop()?,
             (None, Some(background), Some(_)) => pretended_background(&background.profile, timed_ns),
             _ => return Ok(()),
         };
@@ -592,8 +623,27 @@ impl Case<'_, '_> {
             self.perform_background(Step::Cleanup);
         }
         self.perform_background(Step::Prepare);
+        if self.background.is_some() && repetition == 0 {
+            self.each(|case, at| case.settle(at));
+            self.each(|case, at| case.run_background_alone(at));
+            self.perform_background(Step::Cleanup);
+            self.perform_background(Step::Prepare);
+        }
         self.each(|case, at| case.make_cold(at));
         self.each(|case, at| case.settle(at));
+    }
+
+    /// Runs the background of a target without the case, for as long as beside a sample. A fake target has none.
+    fn run_background_alone(&mut self, at: usize) -> Result<(), Failure> {
+        let started = Instant::now();
+        let Some(running) = self.start_background(at)? else { return Ok(()) };
+        let sample_time = self.request.workload.sample_time.map_or(LEAD_IN.as_secs_f64(), |time| time.0);
+        std::thread::sleep(Duration::from_secs_f64(sample_time));
+        let work = running.stop()?;
+        let tally = &mut self.places[at].tally;
+        tally.background.get_or_insert_default().add(&work.into_alone());
+        tally.spent.settle += started.elapsed().as_secs_f64();
+        Ok(())
     }
 
     fn keep(&mut self, samples: Vec<Option<Sample>>) {
@@ -661,8 +711,8 @@ impl Case<'_, '_> {
         };
         let operations = found.iter().map(|one| one.operations).sum();
         if let Some(observations) = observations.filter(|_| round.counts) {
-            let device = self.testbed.device_number(slot);
-            self.places[at].traced.add(&observations, &found, device);
+            let devices = self.devices(at);
+            self.places[at].traced.add(&observations, &found, devices);
         }
         self.stop_background(at, background, found.iter().map(|one| one.timed_ns).sum())?;
         let later = match sequential {
@@ -715,7 +765,10 @@ impl Case<'_, '_> {
 
     /// Begins to trace the worker of a target. Returns whether it is traced.
     fn begin_trace(&mut self, at: usize) -> bool {
-        let is_fake = self.fake(at).is_some();
+        if self.tracer.is_none() {
+            return false;
+        }
+        let (is_fake, disk) = (self.fake(at).is_some(), self.devices(at).disk);
         let place = &mut self.places[at];
         let process = place.worker.as_ref().map(Worker::process);
         let begun = match (&mut self.tracer, untraceable(self.profile, is_fake), process) {
@@ -723,12 +776,23 @@ impl Case<'_, '_> {
             (Some(_), Some(why), _) => Err(why.to_owned()),
             (Some(Err(why)), ..) => Err(why.clone()),
             (Some(Ok(_)), None, None) => Err("it has no worker".to_owned()),
-            (Some(Ok(tracer)), None, Some(process)) => tracer.begin(process),
+            (Some(Ok(tracer)), None, Some(process)) => tracer.begin(process, disk),
         };
         begun.map_err(|why| place.traced.fail(why)).is_ok()
     }
 
-    fn end_trace(&mut self, is_traced: bool) -> Option<Vec<Observation>> {
+    /// Returns the devices whose requests and commits are the target's.
+    fn devices(&self, at: usize) -> TracedDevices {
+        let Place { workers, trial, .. } = &self.places[at];
+        let root = rustix::fs::stat(&workers.target.root).ok();
+        let number = |device: u64| (rustix::fs::major(device), rustix::fs::minor(device));
+        TracedDevices {
+            disk: self.testbed.device_number(trial.slot),
+            file_system: root.map(|root| number(root.st_dev)),
+        }
+    }
+
+    fn end_trace(&mut self, is_traced: bool) -> Option<Observations> {
         let tracer = self.tracer.as_mut().filter(|_| is_traced)?;
         tracer.as_mut().ok().map(Tracer::end)
     }
@@ -892,7 +956,8 @@ fn clock(fake: Option<Fake>, slowed: f64, (seed, sample): (u64, u64), slot: Slot
 fn pretended_background(profile: &Profile, timed_ns: u64) -> BackgroundWork {
     let operations = timed_ns / 1_000_000;
     let seconds = timed_ns as f64 * 1e-9;
-    BackgroundWork { operations, bytes: operations * profile.record_size, seconds, cpu_seconds: seconds * 0.5 }
+    let bytes = operations * profile.record_size;
+    BackgroundWork { operations, bytes, seconds, cpu_seconds: seconds * 0.5, ..BackgroundWork::default() }
 }
 
 /// Returns the bytes that a device read and wrote between two readings.

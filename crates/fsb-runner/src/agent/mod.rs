@@ -4,6 +4,7 @@ mod checks;
 pub(crate) mod client;
 mod measure;
 pub(crate) mod protocol;
+mod root_background;
 mod tally;
 mod traced;
 

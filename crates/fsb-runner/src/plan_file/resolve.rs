@@ -521,7 +521,7 @@ mod tests {
             ("background = { name = 'write', block_size = ['4K', '1M'] }", "no lists or ranges"),
             ("background = { name = 'write', colour = 'red' }", "colour"),
             ("background = { name = 'read', cache = 'cold' }", "cold only once"),
-            ("background = 'fsck'", "needs root"),
+            ("background = 'fsck'", "cannot be repeated beside other work"),
             ("background = 'write'\nsample_time = '50ms'", "a second or more"),
             ("background = 'write'\nsustain = 2", "sustained work has no background"),
         ] {

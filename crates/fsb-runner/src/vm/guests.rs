@@ -14,8 +14,8 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    Activity, Available, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet, Setup,
-    Slot, Testbed, TestbedError, available_targets,
+    Activity, Available, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet,
+    RepeatableMaintenance, Setup, Slot, Testbed, TestbedError, available_targets,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs, kernel};
@@ -391,6 +391,10 @@ impl Testbed for GuestTestbed {
         self.inner.maintain(slot, operation)
     }
 
+    fn repeatable(&self, slot: Slot, operation: Maintenance) -> Option<RepeatableMaintenance> {
+        self.inner.repeatable(slot, operation)
+    }
+
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
         self.inner.drop_caches()
     }
@@ -406,6 +410,10 @@ impl Testbed for GuestTestbed {
 
     fn counters(&self, slot: Slot) -> Option<Counters> {
         self.inner.counters(slot)
+    }
+
+    fn device_number(&self, slot: Slot) -> Option<(u32, u32)> {
+        self.inner.device_number(slot)
     }
 
     fn rpcs(&self, slot: Slot) -> Option<Rpcs> {

@@ -99,7 +99,7 @@ pub(super) struct Tracefs {
 }
 
 /// A tracepoint: its number, and the layout of its records.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Tracepoint {
     id: u64,
     format: String,
@@ -370,13 +370,18 @@ impl Assembler {
     /// Writes the numbers of the current task and of its process, as the namespace counts them, into the last eight
     /// bytes of the stack: the process in the upper half. Ends in another namespace.
     pub(super) fn number_task(&mut self, namespace: (u64, u64)) {
+        self.call_number_task(namespace);
+        self.end_unless_equal(R0, 0);
+    }
+
+    /// Does the same, but goes on in another namespace: R0 is 0 in the own one.
+    pub(super) fn call_number_task(&mut self, namespace: (u64, u64)) {
         self.wide(R1, namespace.0, 0);
         self.wide(R2, namespace.1, 0);
         self.copy(R3, R10);
         self.add(R3, -8);
         self.set(R4, 8);
         self.call(NAMESPACE_TASK);
-        self.end_unless_equal(R0, 0);
     }
 }
 

@@ -1,28 +1,31 @@
 //! Traces the waits and the CPU time of the threads of a process, with their kernel stacks. The eBPF programs run when the
-//! kernel switches a thread off a processor or on again, when another task wakes it, and at a timer while it runs. One more
-//! traces the cache flushes that block devices serve.
+//! kernel switches a thread off a processor or on again, when another task wakes it, and at a timer while it runs. More of
+//! them trace contended locks, the requests and cache flushes that block devices serve, commits of file systems, and the
+//! waits of the kernel's threads that work for these.
 //!
 //! Needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8, but no BTF, no kprobes and no hardware counters. Process numbers are
-//! those of this process's PID namespace, and processes of other namespaces are not traced.
+//! those of this process's PID namespace. Of other namespaces, only threads with the names of kernel threads are traced.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::bpf::{
     ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE,
-    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R10, RING_BUFFER, RING_RESERVE,
+    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, RING_BUFFER, RING_RESERVE,
     RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, load, number, own_namespace,
     sample_processor,
 };
 use crate::read_text;
 
-/// Size of the ring in bytes: room for a hundred thousand records between two drains.
-const RING: usize = 8 << 20;
-/// The maximum number of threads that are off their processors at a time.
+/// Size of the ring in bytes: room for two hundred thousand records between two drains.
+const RING: usize = 16 << 20;
+/// The most threads that are off their processors at a time.
 const MOST_TASKS: u64 = 16_384;
-/// The maximum number of different stacks.
+/// The most different stacks.
 const MOST_STACKS: u64 = 8192;
-/// The maximum number of functions of a stack. The innermost ones are kept.
+/// The most block requests under way, and the most locks that threads wait for.
+const MOST_UNDER_WAY: u64 = 16_384;
+/// The most functions of a stack. The innermost ones are kept.
 pub const DEEPEST: usize = 64;
 /// Nanoseconds of CPU time between two samples.
 pub const SAMPLE_NS: u64 = 500_000;
@@ -34,8 +37,10 @@ pub enum Observation {
     Off {
         /// The number of the thread.
         thread: u32,
-        /// The number of its process.
+        /// The number of its process; 0 for a thread of another PID namespace, whose own number is that of the first one.
         process: u32,
+        /// The first letters of its name, if they are among [`KERNEL_THREADS`] and its process is not followed.
+        named: Option<[u8; 4]>,
         out_ns: u64,
         /// When another task or an interrupt woke it; `None` if it could run all the time.
         woken_ns: Option<u64>,
@@ -58,7 +63,46 @@ pub enum Observation {
         at_ns: u64,
         began: bool,
     },
+    /// The followed block device completed a request other than a flush.
+    Request {
+        issued_ns: u64,
+        completed_ns: u64,
+        /// Its first sector, of 512 bytes.
+        sector: u64,
+        sectors: u32,
+        /// The first letter of the operation, such as `W`; `F` for a write after a flush.
+        operation: u8,
+    },
+    /// A thread acquired a lock that another one had, or gave up.
+    Contended {
+        /// The number of the thread.
+        thread: u32,
+        /// The number of its process.
+        process: u32,
+        from_ns: u64,
+        to_ns: u64,
+        stack: StackId,
+    },
+    /// A file system committed.
+    Committed {
+        /// The place of the kind in [`COMMITS`].
+        kind: usize,
+        /// Major and minor number of the file system's device; 0 if the kernel does not report it.
+        device: (u32, u32),
+        at_ns: u64,
+    },
 }
+
+/// The tracepoints of commits, and whether their records have the device.
+pub const COMMITS: [(&str, bool); 4] = [
+    ("jbd2/jbd2_end_commit", true),
+    ("ext4/ext4_fc_commit_stop", true),
+    ("xfs/xfs_log_force", true),
+    ("btrfs/btrfs_transaction_commit", false),
+];
+
+/// The begin of the names of kernel threads that are traced.
+pub const KERNEL_THREADS: [&[u8; 4]; 6] = [b"jbd2", b"xfsa", b"btrf", b"f2fs", b"loop", b"kwor"];
 
 /// The number of a kernel stack, valid as long as its [`StackWatch`]; negative if the kernel recorded none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,8 +121,11 @@ pub struct StackWatch {
     ring: Ring,
     followed: OwnedFd,
     process: Option<u32>,
+    devices: OwnedFd,
+    device: Option<u32>,
     stacks: OwnedFd,
     lost: OwnedFd,
+    reports_contention: bool,
     _kept: Vec<OwnedFd>,
 }
 
@@ -88,22 +135,30 @@ impl StackWatch {
     /// # Errors
     /// Fails if the kernel is too old or was built without eBPF or tracepoints, or if this process lacks the privileges.
     pub fn open() -> io::Result<StackWatch> {
-        let map = |kind: u64, value: u64, entries: u64| bpf(MAP_CREATE, &[kind | 4 << 32, value | entries << 32]);
-        let (followed, asleep) = (map(HASH, 8, 4)?, map(HASH, asleep::SIZE, MOST_TASKS)?);
-        let (stacks, lost) = (map(STACK_TRACE, 8 * DEEPEST as u64, MOST_STACKS)?, map(ARRAY, 8, 1)?);
+        let map = |kind: u64, [key, value]: [u64; 2], entries: u64| {
+            bpf(MAP_CREATE, &[kind | key << 32, value | entries << 32])
+        };
+        let (followed, devices) = (map(HASH, [4, 8], 4)?, map(HASH, [4, 8], 4)?);
+        let (asleep, issued) = (map(HASH, [4, asleep::SIZE], MOST_TASKS)?, map(HASH, [8, 8], MOST_UNDER_WAY)?);
+        let contended = map(HASH, [16, 16], MOST_UNDER_WAY)?;
+        let (stacks, lost) = (map(STACK_TRACE, [4, 8 * DEEPEST as u64], MOST_STACKS)?, map(ARRAY, [4, 8], 1)?);
         let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
         let known = Known {
             namespace: own_namespace()?,
             followed: followed.as_raw_fd(),
+            devices: devices.as_raw_fd(),
             asleep: asleep.as_raw_fd(),
+            issued: issued.as_raw_fd(),
+            contended: contended.as_raw_fd(),
             stacks: stacks.as_raw_fd(),
             lost: lost.as_raw_fd(),
             ring: ring.as_raw_fd(),
         };
         let tracefs = Tracefs::mount()?;
-        let mut kept = vec![asleep];
+        let mut kept = vec![asleep, issued, contended];
         let switch = tracefs.tracepoint("sched/sched_switch")?;
         let at = Switch {
+            name: switch.offset("char prev_comm[16]", 16)?,
             previous: switch.offset("pid_t prev_pid", 4)?,
             state: switch.offset("long prev_state", 8)?,
             next: switch.offset("pid_t next_pid", 4)?,
@@ -113,8 +168,29 @@ impl StackWatch {
         let mut programs = vec![(waking, wakes(&known, woken)), (switch, switches(&known, &at))];
         for (name, kind) in [("block/block_rq_complete", kind::FLUSHED), ("block/block_rq_issue", kind::FLUSHES)] {
             let request = tracefs.tracepoint(name)?;
-            let at = Request { device: request.offset("dev_t dev", 4)?, flags: request.flags()? };
+            let at = Request {
+                device: request.offset("dev_t dev", 4)?,
+                sector: request.offset("sector_t sector", 8)?,
+                sectors: request.offset("unsigned int nr_sector", 4)?,
+                flags: request.flags()?,
+            };
+            let timed = if kind == kind::FLUSHES { issues(&known, &at) } else { completes(&known, &at) };
+            programs.push((request.clone(), timed));
             programs.push((request, flushes(&known, &at, kind)));
+        }
+        // Linux 5.19 and later report contention.
+        let contention = ["lock/contention_end", "lock/contention_begin"].map(|name| tracefs.tracepoint(name));
+        let reports_contention = contention.iter().all(Result::is_ok);
+        for (tracepoint, begins) in contention.into_iter().flatten().zip([false, true]).filter(|_| reports_contention) {
+            let lock = tracepoint.offset("void * lock_addr", 8)?;
+            let code = if begins { contends(&known, lock) } else { acquires(&known, lock) };
+            programs.push((tracepoint, code));
+        }
+        for (place, (name, has_device)) in COMMITS.into_iter().enumerate() {
+            // A file system that is not loaded has no tracepoints.
+            let Ok(commit) = tracefs.tracepoint(name) else { continue };
+            let device = if has_device { Some(commit.offset("dev_t dev", 4)?) } else { None };
+            programs.push((commit, commits(&known, device, kind::COMMITTED + place as u64)));
         }
         let mapped = Ring::map(&ring, RING)?;
         for (tracepoint, code) in programs {
@@ -126,25 +202,32 @@ impl StackWatch {
             kept.push(sample_processor(processor, SAMPLE_NS, &program)?);
         }
         kept.extend([program, ring]);
-        Ok(StackWatch { ring: mapped, followed, process: None, stacks, lost, _kept: kept })
+        let (process, device) = (None, None);
+        Ok(StackWatch {
+            ring: mapped,
+            followed,
+            process,
+            devices,
+            device,
+            stacks,
+            lost,
+            reports_contention,
+            _kept: kept,
+        })
     }
 
-    /// Follows the threads of this process instead of the previous one.
+    /// Returns whether the kernel reports contended locks.
+    pub fn reports_contention(&self) -> bool {
+        self.reports_contention
+    }
+
+    /// Follows the threads of this process and the requests of this device instead of the previous ones.
     ///
     /// # Errors
-    /// Fails if the kernel does not take the number.
-    pub fn follow(&mut self, process: Option<u32>) -> io::Result<()> {
-        let command = |command: i32, process: u32| {
-            let value = 1u64;
-            let words = [self.followed.as_raw_fd() as u64, (&raw const process) as u64, (&raw const value) as u64];
-            number(command, &words[..if command == MAP_DELETE { 2 } else { 3 }])
-        };
-        if let Some(previous) = self.process {
-            // The map also keeps a process that has ended.
-            command(MAP_DELETE, previous)?;
-        }
-        self.process = process;
-        process.map_or(Ok(0), |process| command(MAP_UPDATE, process)).map(drop)
+    /// Fails if the kernel does not take the numbers.
+    pub fn follow(&mut self, process: Option<u32>, device: Option<(u32, u32)>) -> io::Result<()> {
+        exchange(&self.followed, &mut self.process, process)?;
+        exchange(&self.devices, &mut self.device, device.map(|(major, minor)| major << 20 | minor))
     }
 
     /// Removes all observations so far and passes them to `each`, in the order of their ends.
@@ -156,6 +239,7 @@ impl StackWatch {
                 kind::OFF => Observation::Off {
                     thread,
                     process,
+                    named: (process == 0).then_some(((state >> 32) as u32).to_ne_bytes()),
                     out_ns,
                     woken_ns: (woken_ns > 0).then_some(woken_ns),
                     in_ns,
@@ -163,9 +247,22 @@ impl StackWatch {
                     stack: StackId(stack),
                 },
                 kind::RAN => Observation::Ran { process, at_ns: out_ns, stack: StackId(stack) },
+                kind::REQUEST => Observation::Request {
+                    issued_ns: out_ns,
+                    completed_ns: in_ns,
+                    sector: stack as u64,
+                    sectors: woken_ns as u32,
+                    operation: state as u8,
+                },
+                kind::CONTENDED => {
+                    Observation::Contended { thread, process, from_ns: out_ns, to_ns: in_ns, stack: StackId(stack) }
+                }
+                kind::FLUSHES | kind::FLUSHED => {
+                    Observation::Flush { device: device(task), at_ns: out_ns, began: kind == kind::FLUSHES }
+                }
                 _ => {
-                    let device = ((task >> 20) as u32, task as u32 & 0xf_ffff);
-                    Observation::Flush { device, at_ns: out_ns, began: kind == kind::FLUSHES }
+                    let kind = (kind - kind::COMMITTED) as usize;
+                    Observation::Committed { kind, device: device(task), at_ns: out_ns }
                 }
             });
         });
@@ -186,6 +283,26 @@ impl StackWatch {
         let words = [self.lost.as_raw_fd() as u64, (&raw const id) as u64, (&raw mut count) as u64];
         number(MAP_LOOKUP, &words).map_or(0, |_| count)
     }
+}
+
+/// Decodes a device number as the kernel stores it internally.
+fn device(number: u64) -> (u32, u32) {
+    ((number >> 20) as u32, number as u32 & 0xf_ffff)
+}
+
+/// Replaces the only key of a map, which is `own`.
+fn exchange(map: &OwnedFd, own: &mut Option<u32>, key: Option<u32>) -> io::Result<()> {
+    let command = |command: i32, key: u32| {
+        let value = 1u64;
+        let words = [map.as_raw_fd() as u64, (&raw const key) as u64, (&raw const value) as u64];
+        number(command, &words[..if command == MAP_DELETE { 2 } else { 3 }])
+    };
+    if let Some(previous) = own.take() {
+        // The map also keeps a process that has ended.
+        command(MAP_DELETE, previous)?;
+    }
+    *own = key;
+    key.map_or(Ok(0), |key| command(MAP_UPDATE, key)).map(drop)
 }
 
 /// Returns the numbers of the processors that are online. Without /sys, returns as many numbers from 0 on as this
@@ -259,6 +376,10 @@ mod kind {
     pub(super) const RAN: u64 = 1;
     pub(super) const FLUSHES: u64 = 2;
     pub(super) const FLUSHED: u64 = 3;
+    pub(super) const REQUEST: u64 = 4;
+    pub(super) const CONTENDED: u64 = 5;
+    /// The first one of [`super::COMMITS`]. The others follow.
+    pub(super) const COMMITTED: u64 = 16;
 }
 
 /// The entry of a thread that is off its processor. All fields have eight bytes.
@@ -277,13 +398,16 @@ mod asleep {
 #[repr(C)]
 struct Record {
     kind: u64,
-    /// The time at which the thread left its processor; of a sample or a flush, the only time.
+    /// Of a sample, a flush or a commit, its only time.
     out_ns: u64,
+    /// Of a request, its number of sectors.
     woken_ns: u64,
     in_ns: u64,
+    /// Of a request, its first sector.
     stack: i64,
-    /// The number of the thread, with the number of its process in the upper half; of a flush, the device.
+    /// The thread, with its process in the upper half; of a flush or a commit, the device.
     task: u64,
+    /// The name of a thread of the kernel is in its upper half. Of a request, the first letter of its operation.
     state: u64,
 }
 
@@ -303,7 +427,13 @@ struct Known {
     namespace: (u64, u64),
     /// The processes whose threads are followed.
     followed: i32,
+    /// The devices whose requests are.
+    devices: i32,
     asleep: i32,
+    /// When each request was issued, by its first sector.
+    issued: i32,
+    /// When a thread began to wait for a lock, and its stack, by the address of the lock and the thread.
+    contended: i32,
     stacks: i32,
     lost: i32,
     ring: i32,
@@ -311,6 +441,7 @@ struct Known {
 
 /// The offsets of fields in a record of `sched_switch`.
 struct Switch {
+    name: i16,
     previous: i16,
     state: i16,
     next: i16,
@@ -319,6 +450,8 @@ struct Switch {
 /// The offsets of fields in a record of a block request.
 struct Request {
     device: i16,
+    sector: i16,
+    sectors: i16,
     flags: i16,
 }
 
@@ -326,8 +459,56 @@ struct Request {
 const ENTRY: i16 = -56;
 const KEY: i16 = -64;
 const ZERO: i16 = -72;
+const LOCK: i16 = -88;
 
 impl Assembler {
+    /// Stores the eight or sixteen bytes at `value` on the stack under the key at `key`.
+    fn update(&mut self, known: &Known, map: i32, [key, value]: [i16; 2]) {
+        self.wide(R1, map as u64, MAP);
+        for (register, place) in [(R2, key), (R3, value)] {
+            self.copy(register, R10);
+            self.add(register, i32::from(place));
+        }
+        self.set(R4, 0);
+        self.call(CALL_MAP_UPDATE);
+        let stored = self.jump_if_equal(R0, 0);
+        self.count_lost(known);
+        self.land(stored);
+    }
+
+    fn delete(&mut self, map: i32, key: i16) {
+        self.wide(R1, map as u64, MAP);
+        self.copy(R2, R10);
+        self.add(R2, i32::from(key));
+        self.call(CALL_MAP_DELETE);
+    }
+
+    /// Ends unless the context in R6 is that of a request of a followed device, other than a flush. The first letter of its
+    /// operation is in R7, and its first sector on the stack, at [`KEY`].
+    fn expect_request(&mut self, known: &Known, at: &Request) {
+        self.load_half(R1, R6, at.device);
+        self.store_half(R10, KEY, R1);
+        self.look_up(known.devices, KEY);
+        self.end_if_equal(R0, 0);
+        self.load_byte(R7, R6, at.flags);
+        let carries_data = self.jump_unless_equal(R7, i32::from(b'F'));
+        self.load_byte(R1, R6, at.flags + 1);
+        self.end_unless_equal(R1, i32::from(b'W'));
+        self.land(carries_data);
+        self.load(R1, R6, at.sector);
+        self.store(R10, KEY, R1);
+    }
+
+    /// Ends unless the current thread is followed. Stores the lock of the context in R6 and the thread on the stack, at
+    /// [`LOCK`].
+    fn expect_lock(&mut self, known: &Known, lock: i16) {
+        self.expect_followed(known);
+        self.load(R1, R6, lock);
+        self.store(R10, LOCK, R1);
+        self.load(R1, R10, -8);
+        self.store(R10, LOCK + 8, R1);
+    }
+
     /// Looks up the key at `key` on the stack. Sets R0 to the address of the value, or to 0 if the map has no such key.
     fn look_up(&mut self, map: i32, key: i16) {
         self.wide(R1, map as u64, MAP);
@@ -425,13 +606,23 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     }
     asm.submit_record();
     asm.land(lost);
-    asm.wide(R1, known.asleep as u64, MAP);
-    asm.copy(R2, R10);
-    asm.add(R2, i32::from(KEY));
-    asm.call(CALL_MAP_DELETE);
+    asm.delete(known.asleep, KEY);
     asm.land(unknown);
     // The previous thread, which is still the current one.
-    asm.expect_followed(known);
+    asm.set(R9, 0);
+    asm.call_number_task(known.namespace);
+    let elsewhere = asm.jump_unless_equal(R0, 0);
+    asm.look_up(known.followed, -4);
+    let followed = asm.jump_unless_equal(R0, 0);
+    asm.land(elsewhere);
+    // Threads of the kernel are recorded without a process, by their number in the first namespace.
+    asm.load_half(R9, R6, at.name);
+    let named = KERNEL_THREADS.map(|name| asm.jump_if_equal(R9, i32::from_ne_bytes(*name)));
+    asm.end();
+    named.into_iter().for_each(|jump| asm.land(jump));
+    asm.load_half(R1, R6, at.previous);
+    asm.store(R10, -8, R1);
+    asm.land(followed);
     asm.load(R7, R6, at.state);
     asm.end_if_any(R7, ENDED);
     asm.stack_id(known);
@@ -439,20 +630,13 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.load(R1, R10, -8);
     asm.store(R10, ENTRY + asleep::TASK, R1);
     asm.store(R10, ENTRY + asleep::STATE, R7);
+    asm.store_half(R10, ENTRY + asleep::STATE + 4, R9);
     asm.store_number(R10, ENTRY + asleep::WOKEN, 0);
     asm.call(KTIME_NS);
     asm.store(R10, ENTRY + asleep::OUT, R0);
     asm.load_half(R1, R6, at.previous);
     asm.store_half(R10, KEY, R1);
-    asm.wide(R1, known.asleep as u64, MAP);
-    asm.copy(R2, R10);
-    asm.add(R2, i32::from(KEY));
-    asm.copy(R3, R10);
-    asm.add(R3, i32::from(ENTRY));
-    asm.set(R4, 0);
-    asm.call(CALL_MAP_UPDATE);
-    asm.end_if_equal(R0, 0);
-    asm.count_lost(known);
+    asm.update(known, known.asleep, [KEY, ENTRY]);
     // Other listeners of this tracepoint must receive the event too.
     asm.finish(1)
 }
@@ -501,6 +685,98 @@ fn flushes(known: &Known, at: &Request, kind: u64) -> Vec<u64> {
     asm.finish(1)
 }
 
+/// Builds the program that runs when a block device gets a request. It notes the time of a followed device's.
+fn issues(known: &Known, at: &Request) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.expect_request(known, at);
+    asm.call(KTIME_NS);
+    asm.store(R10, ENTRY, R0);
+    asm.update(known, known.issued, [KEY, ENTRY]);
+    asm.finish(1)
+}
+
+/// Builds the program that runs when a block device has served a request.
+fn completes(known: &Known, at: &Request) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.expect_request(known, at);
+    asm.look_up(known.issued, KEY);
+    asm.end_if_equal(R0, 0);
+    asm.load(R8, R0, 0);
+    asm.delete(known.issued, KEY);
+    asm.call(KTIME_NS);
+    asm.copy(R9, R0);
+    let lost = asm.reserve_record(known);
+    asm.store_number(R0, record::KIND, kind::REQUEST as i32);
+    asm.store(R0, record::OUT, R8);
+    asm.store(R0, record::IN, R9);
+    asm.load_half(R1, R6, at.sectors);
+    asm.store(R0, record::WOKEN, R1);
+    asm.load(R1, R6, at.sector);
+    asm.store(R0, record::STACK, R1);
+    asm.store_number(R0, record::TASK, 0);
+    asm.store(R0, record::STATE, R7);
+    asm.submit_record();
+    asm.land(lost);
+    asm.finish(1)
+}
+
+/// Builds the program that runs when a thread begins to wait for a lock, whose address is at offset `lock`. It notes the time
+/// and the stack. A lock that is first spun for and then slept for begins twice, and the first time counts.
+fn contends(known: &Known, lock: i16) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.expect_lock(known, lock);
+    asm.look_up(known.contended, LOCK);
+    asm.end_unless_equal(R0, 0);
+    asm.stack_id(known);
+    asm.store(R10, ENTRY + 8, R0);
+    asm.call(KTIME_NS);
+    asm.store(R10, ENTRY, R0);
+    asm.update(known, known.contended, [LOCK, ENTRY]);
+    asm.finish(1)
+}
+
+/// Builds the program that runs when a thread has the lock that it waited for, or gives up.
+fn acquires(known: &Known, lock: i16) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    asm.copy(R6, R1);
+    asm.expect_lock(known, lock);
+    asm.look_up(known.contended, LOCK);
+    asm.end_if_equal(R0, 0);
+    asm.load(R7, R0, 0);
+    asm.load(R8, R0, 8);
+    asm.delete(known.contended, LOCK);
+    asm.call(KTIME_NS);
+    asm.copy(R9, R0);
+    let lost = asm.reserve_record(known);
+    asm.store_number(R0, record::KIND, kind::CONTENDED as i32);
+    asm.store(R0, record::OUT, R7);
+    asm.store(R0, record::IN, R9);
+    asm.store(R0, record::STACK, R8);
+    asm.load(R1, R10, -8);
+    asm.store(R0, record::TASK, R1);
+    asm.store_number(R0, record::WOKEN, 0);
+    asm.store_number(R0, record::STATE, 0);
+    asm.submit_record();
+    asm.land(lost);
+    asm.finish(1)
+}
+
+/// Builds the program that runs when a file system has committed. `device` is the offset of its device in the record.
+fn commits(known: &Known, device: Option<i16>, kind: u64) -> Vec<u64> {
+    let mut asm = Assembler::default();
+    match device {
+        Some(device) => asm.load_half(R7, R1, device),
+        None => asm.set(R7, 0),
+    }
+    asm.call(KTIME_NS);
+    asm.copy(R8, R0);
+    asm.write_moment(known, kind, None, |asm| asm.copy(R1, R7));
+    asm.finish(1)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -532,7 +808,7 @@ mod tests {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .expect("cat");
-        watch.follow(Some(child.id())).expect("follow");
+        watch.follow(Some(child.id()), None).expect("follow");
         let (mut input, mut output) = (child.stdin.take().expect("pipe"), child.stdout.take().expect("pipe"));
         let mut byte = [0u8];
         for _ in 0..100 {
@@ -541,10 +817,12 @@ mod tests {
         }
         drop(input);
         child.wait().expect("end");
-        watch.follow(None).expect("no process");
+        watch.follow(None, None).expect("no process");
         let mut waits = Vec::new();
         watch.drain(|observation| {
-            if let Observation::Off { process, out_ns, woken_ns, in_ns, blocked: true, stack, .. } = observation {
+            if let Observation::Off { process, named: None, out_ns, woken_ns, in_ns, blocked: true, stack, .. } =
+                observation
+            {
                 assert_eq!(process, child.id());
                 assert!(out_ns < in_ns && woken_ns.is_none_or(|woken| (out_ns..=in_ns).contains(&woken)));
                 waits.push(stack);
@@ -556,5 +834,51 @@ mod tests {
         };
         assert!(waits.iter().any(is_read), "{} waits", waits.len());
         assert_eq!(watch.lost(), 0);
+    }
+
+    /// Two threads that make and remove a directory in the same one need its lock.
+    #[test]
+    fn a_lock_that_two_threads_want_is_seen_with_the_function_that_requested_it() {
+        if !fsb_testkit::root_for("a_lock_that_two_threads_want_is_seen_with_the_function_that_requested_it") {
+            return;
+        }
+        let mut watch = StackWatch::open().expect("programs that the kernel accepts");
+        if !watch.reports_contention() {
+            eprintln!("skipped: this kernel does not report contended locks");
+            return;
+        }
+        let symbols = Symbols::read().expect("names of functions");
+        let place = tempfile::tempdir().expect("directory");
+        watch.follow(Some(std::process::id()), None).expect("follow");
+        let mut stacks = Vec::new();
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for name in ["a", "b"] {
+                    let path = place.path().join(name);
+                    scope.spawn(move || {
+                        for _ in 0..200 {
+                            std::fs::create_dir(&path).expect("create");
+                            std::fs::remove_dir(&path).expect("remove");
+                        }
+                    });
+                }
+            });
+            watch.drain(|observation| {
+                if let Observation::Contended { process, from_ns, to_ns, stack, .. } = observation {
+                    assert_eq!(process, std::process::id());
+                    assert!(from_ns <= to_ns);
+                    stacks.push(stack);
+                }
+            });
+            let requested = |stack: &StackId| {
+                let addresses = watch.addresses(*stack).unwrap_or_default();
+                let mut names = addresses.iter().filter_map(|address| symbols.name(*address));
+                names.any(|name| name.contains("rmdir") || name.contains("mkdir"))
+            };
+            if stacks.iter().any(requested) {
+                return;
+            }
+        }
+        panic!("{} contended locks, none of a directory", stacks.len());
     }
 }

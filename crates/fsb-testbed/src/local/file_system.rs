@@ -21,7 +21,7 @@ use crate::fs::{
     Mounted, Version,
 };
 use crate::medium::{OpenMedium, probe};
-use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet};
+use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
 
 /// The time limit for an unmount while processes on it still end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -398,30 +398,16 @@ impl ReadyFileSystem {
                 checked
             }
             (Maintenance::Check, None) => Ok(None),
-            (operation, _) => match self.member.maintenance(operation, &self.point) {
-                Some(commands) => self.perform(&commands).map(Some),
-                None => Ok(None),
-            },
+            (operation, _) => self.repeatable(operation).map(|perform| perform()).transpose(),
         }
     }
 
-    /// Runs the commands of an operation on the mounted file system, and times one of them.
-    fn perform(&self, commands: &MaintenanceCommands) -> Result<Maintained, TestbedError> {
-        let run = |words: &Vec<String>| {
-            let program = program::require(&words[0], self.member.tools().map_or("", |tools| tools.package))?;
-            // Named by its mount point, the target is the one that the program sees.
-            let run = program::run_timed(&program, &words[1..], &self.point, |command| self.held.start(command, None));
-            let (output, time, cpu_seconds) = run?;
-            match output.status.success() {
-                true => Ok(Maintained { time, cpu_seconds }),
-                false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
-                    .tried(program::last_lines(&output.stderr))),
-            }
-        };
-        commands.before.iter().try_for_each(|words| run(words).map(drop))?;
-        let done = run(&commands.timed)?;
-        commands.after.iter().try_for_each(|words| run(words).map(drop))?;
-        Ok(done)
+    /// Returns an operation that its commands perform on the mounted file system. Returns `None` if it has none.
+    pub fn repeatable(&self, operation: Maintenance) -> Option<RepeatableMaintenance> {
+        let commands = self.member.maintenance(operation, &self.point)?;
+        let package = self.member.tools().map_or("", |tools| tools.package);
+        let (point, held) = (self.point.clone(), self.held.clone());
+        Some(Box::new(move || perform(&commands, package, &point, &held)))
     }
 
     /// Runs the checking program on the unmounted device.
@@ -646,6 +632,30 @@ fn parse_rpcs(text: &str, point: &str) -> Option<Rpcs> {
         rpcs.procedures.insert(name.to_owned(), calls);
     }
     Some(rpcs)
+}
+
+/// Runs the commands of an operation on the mounted file system, and times one of them.
+fn perform(
+    commands: &MaintenanceCommands,
+    package: &str,
+    point: &Path,
+    held: &Held,
+) -> Result<Maintained, TestbedError> {
+    let run = |words: &Vec<String>| {
+        let program = program::require(&words[0], package)?;
+        // Named by its mount point, the target is the one that the program sees.
+        let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, None));
+        let (output, time, cpu_seconds) = run?;
+        match output.status.success() {
+            true => Ok(Maintained { time, cpu_seconds }),
+            false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
+                .tried(program::last_lines(&output.stderr))),
+        }
+    };
+    commands.before.iter().try_for_each(|words| run(words).map(drop))?;
+    let done = run(&commands.timed)?;
+    commands.after.iter().try_for_each(|words| run(words).map(drop))?;
+    Ok(done)
 }
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::privilege::worker_identity;
 use crate::testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet, Setup,
-    Slot, Testbed, available_targets,
+    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet,
+    RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -382,6 +382,10 @@ impl Testbed for LocalTestbed {
         occupied.maintain(&mut self.media, operation)
     }
 
+    fn repeatable(&self, slot: Slot, operation: Maintenance) -> Option<RepeatableMaintenance> {
+        self.slots.get(&slot)?.repeatable(operation)
+    }
+
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
         quiet::drop_caches(&Roots::default())
     }
@@ -585,6 +589,13 @@ impl OccupiedSlot {
                 let medium = ready.medium().and_then(|text| slice_of(media, text, self.slice));
                 ready.maintain(operation, medium)
             }
+        }
+    }
+
+    pub fn repeatable(&self, operation: Maintenance) -> Option<RepeatableMaintenance> {
+        match &self.state {
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
+            SlotState::FileSystem(ready) => ready.repeatable(operation),
         }
     }
 

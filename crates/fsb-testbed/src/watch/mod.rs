@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::fs::Journal;
 
 pub(crate) use sources::{AVAILABLE_CPU_SECONDS, WATCHED_SECONDS, seconds};
-pub use sources::{Finish, LEAST, Seen, Source, Watched};
+pub use sources::{Finish, LEAST, Seen, Source, Watched, stolen_seconds};
 pub use threshold::{PRETENDED, interference};
 
 /// Every source that is watched.

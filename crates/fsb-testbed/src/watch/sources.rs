@@ -88,6 +88,12 @@ impl Source for Steal {
     }
 }
 
+/// Returns the seconds that the hypervisor has given to other guests while this machine had work. Returns `None` if the kernel
+/// does not count them.
+pub fn stolen_seconds() -> Option<f64> {
+    steal_ticks(&Roots::default()).map(seconds)
+}
+
 /// Returns the eighth number of the first line.
 fn steal_ticks(roots: &Roots) -> Option<u64> {
     let text = roots.proc_text("stat")?;

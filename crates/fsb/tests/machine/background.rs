@@ -86,6 +86,9 @@ fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
     for trial in &beside {
         let work = &trial["observed"]["background"];
         assert!(work["operations"].as_u64() > Some(0) && work["bytes"].as_u64() > Some(1 << 20), "{trial:#}");
+        let alone = ["alone_operations", "alone_bytes"].map(|field| work[field].as_u64());
+        assert!(alone[0] > Some(0) && alone[1] > Some(1 << 20), "{trial:#}");
+        assert!(work["alone_seconds"].as_f64() > Some(1.0), "{trial:#}");
         assert_eq!(trial["params"]["background"]["name"], "write");
     }
     // Both do the same work, next to each other on the same target.
@@ -101,6 +104,33 @@ fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
     let report = report(scratch.path());
     let targets = report["neighbours"][0]["targets"].as_array().unwrap();
     assert!(targets.len() == 2 && targets.iter().all(|target| target["background"]["bytes"].as_f64() > Some(0.0)));
+}
+
+/// Snapshots need root, so the agent makes and deletes them, and only btrfs has any.
+#[test]
+fn snapshots_are_deleted_beside_a_log_where_there_are_any() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.btrfs");
+    let (before, scratch) = (traces(), scratch());
+    let plan = "\
+        [[workload]]\nname = 'append'\nfile_size = '4M'\nblock_size = '4K'\ndurability = 'each'\nsample_time = '1s'\n\
+        background = { name = 'snapshot-delete', files = 20, label = 'deleted snapshots' }\n\
+        [repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "btrfs", "ext4", "--size", "512M", "--out", "run"]);
+    expect_no_traces(&before);
+    let trials = trials(&scratch.path().join("run"));
+    let beside = |target: &str| {
+        let own = of(&trials, true).into_iter().find(|trial| trial["target"] == target && trial["phase"] == "measured");
+        own.unwrap_or_else(|| panic!("no trial of {target}: {}", stderr(&output))).clone()
+    };
+    let (btrfs, ext4) = (beside("btrfs"), beside("ext4"));
+    assert_eq!(btrfs["outcome"], "ok", "{btrfs:#}");
+    let work = &btrfs["observed"]["background"];
+    assert!(work["operations"].as_u64() > Some(0) && work["seconds"].as_f64() > Some(1.0), "{btrfs:#}");
+    assert_eq!(work["bytes"], 0, "{btrfs:#}");
+    assert_eq!(ext4["outcome"], "not_applicable", "{ext4:#}");
+    assert!(ext4["error"].as_str().unwrap().contains("its background is not applicable: ext4 has no subvolumes"));
 }
 
 #[test]

@@ -30,6 +30,18 @@ fn programs() -> Vec<String> {
     found
 }
 
+/// Returns the sum of a number over the traced trials of a target.
+fn sum(traced: &[Value], target: &str, number: impl Fn(&Value) -> Option<u64>) -> u64 {
+    let own = traced.iter().filter(|trial| trial["target"] == target);
+    own.map(|trial| number(&trial["observed"]["traced"]).unwrap_or_else(|| panic!("no such number: {trial}"))).sum()
+}
+
+/// Returns the bytes of the writes of a trial.
+fn written(times: &Value) -> Option<u64> {
+    let requests = times["requests"].as_array()?;
+    Some(requests.iter().find(|totals| totals["kind"] == "write")?["bytes"].as_u64().unwrap())
+}
+
 /// Returns the nanoseconds that the threads of a trial waited, and those of them with a flush under way.
 fn waited(trial: &Value) -> [u64; 2] {
     let waits = trial["observed"]["traced"]["waits"].as_array().unwrap_or_else(|| panic!("not traced: {trial}"));
@@ -63,9 +75,83 @@ fn waits_for_flushes_are_found_unless_barriers_are_off() {
         }
         let in_commit = |stack: &Value| stack["functions"].to_string().contains("jbd2_log_wait_commit");
         assert!(times["waits"].as_array().unwrap().iter().any(in_commit), "{trial}");
+        // Each operation commits, and the thread of the journal writes it.
+        assert!(times["commits"]["jbd2"].as_u64().unwrap() * 2 > times["operations"].as_u64().unwrap(), "{trial}");
+        assert!(written(times) > Some(0), "{trial}");
+        let has_flushes = times["requests"].as_array().unwrap().iter().any(|totals| totals["kind"] == "flush");
+        assert_eq!(has_flushes, trial["target"] == "ext4", "{trial}");
+        let shown = times["shown_requests"].as_array().unwrap();
+        assert!(!shown.is_empty() && shown.iter().all(|request| request["ns"].as_u64() > Some(0)), "{trial}");
+        let threads = times["kernel_threads"].as_array().unwrap();
+        let journal = threads.iter().find(|threads| threads["kind"] == "jbd2").unwrap_or_else(|| panic!("{trial}"));
+        assert!(journal["run_ns"].as_u64() > Some(0) && !journal["waits"].as_array().unwrap().is_empty(), "{trial}");
     }
     let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(report["blocks"], 1, "traced blocks are not measured ones");
+}
+
+/// The clock of the second target spins after each operation for as long as the operation took.
+#[test]
+fn an_injected_slowdown_is_cpu_time_outside_of_the_kernel() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let scratch = scratch();
+    let plan = "size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
+                [[workload]]\nname = 'write'\nfile_size = '4M'\nblock_size = '4K'\noverwrite = true\n";
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let arguments = ["run", "plan.toml", "ext4", "slow=ext4", "--explain", "--out", "run", "-q"];
+    let output = command(scratch.path(), &arguments).env("FSB_INJECT", "1=1.0").output().unwrap();
+    expect_code(&output, 0);
+    let traced = traced(&scratch.path().join("run"));
+    let share = |target: &str| {
+        let ns = |times: &Value, is_shown: fn(&Value) -> bool| {
+            let runs = times["runs"].as_array()?.iter().filter(|stack| is_shown(stack));
+            Some(runs.map(|stack| stack["ns"].as_u64().unwrap()).sum())
+        };
+        let user = sum(&traced, target, |times| ns(times, |stack| stack["user"] == true));
+        user as f64 / sum(&traced, target, |times| ns(times, |_| true)) as f64
+    };
+    let (plain, slow) = (share("ext4"), share("slow"));
+    assert!(slow > plain + 0.2, "{slow} of the CPU time is in user mode, and {plain} without a slowdown");
+}
+
+#[test]
+fn fast_commits_of_ext4_write_less_than_full_ones() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let scratch = scratch();
+    std::fs::write(scratch.path().join("plan.toml"), APPEND).unwrap();
+    let targets = ["ext4", "fast=ext4,mkfs=\"-O fast_commit\""];
+    let arguments = ["run", "plan.toml", targets[0], targets[1], "--explain", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let traced = traced(&scratch.path().join("run"));
+    let fast = |times: &Value| Some(times["commits"]["ext4_fast"].as_u64().unwrap_or(0));
+    assert_eq!(sum(&traced, "ext4", fast), 0);
+    assert!(sum(&traced, "fast", fast) > 0, "{traced:?}");
+    let bytes = |target: &str| {
+        let operations = sum(&traced, target, |times| times["operations"].as_u64());
+        sum(&traced, target, written) as f64 / operations as f64
+    };
+    let (full, fast) = (bytes("ext4"), bytes("fast"));
+    assert!(fast < full * 0.8, "{fast} B for an operation with fast commits, {full} B without");
+}
+
+/// Both targets change names for as long. The transactions of one of them are committed more often.
+#[test]
+fn a_shorter_commit_interval_makes_more_commits() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let scratch = scratch();
+    let plan = "size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
+                [[workload]]\nname = 'rename'\nfiles = 100\nsample_time = '2s'\n";
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let targets = ["rarely=ext4,commit=30", "often=ext4,commit=1"];
+    let arguments = ["run", "plan.toml", targets[0], targets[1], "--explain", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let traced = traced(&scratch.path().join("run"));
+    let commits = |target: &str| sum(&traced, target, |times| Some(times["commits"]["jbd2"].as_u64().unwrap_or(0)));
+    let (rarely, often) = (commits("rarely"), commits("often"));
+    assert!(often > 2 * rarely, "{often} commits with an interval of 1 s, {rarely} with 30 s");
 }
 
 #[test]

@@ -283,8 +283,8 @@ fn error_of(messages: &mut File, status: ExitStatus) -> String {
     let read = messages.seek(io::SeekFrom::Start(length.saturating_sub(MESSAGES)));
     let _ = read.and_then(|_| messages.take(MESSAGES).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
-    let error = messages.filter(|message| message.level == Level::Error).last();
+    let mut messages = text.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let error = messages.rfind(|message| message.level == Level::Error);
     match (error, status.signal()) {
         (Some(error), _) => error.message,
         (None, Some(signal)) => format!("The process of the run was ended by signal {signal}."),
