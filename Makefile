@@ -56,7 +56,7 @@ check:  ## format, lints, licences, documentation, wording, generated files, dep
 bench:  ## the engine beside a bare loop and fio, the comparison beside a script
 	@scripts/install bench
 	$(CARGO) build --release --locked --package fsb
-	$(CARGO) run --release --locked --package xtask -- bench
+	$(CARGO) run --release --locked --package xtask --no-default-features -- bench
 
 calibrate: build  ## whether verdicts are true, for many hours; goes on where it was interrupted
 	$(CARGO) build --release --locked --package fsb --features injected-slowdown --target-dir target/slowed
