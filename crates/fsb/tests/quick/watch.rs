@@ -24,7 +24,7 @@ fn a_run_is_shown_while_it_is_measured_and_after_it_was_stopped_or_killed() {
         wait_until("results of a block", SOON, || {
             let is_begun = scratch.path().join("run/run.json").exists();
             seen = if is_begun { watch() } else { String::new() };
-            seen.contains(": block ") && seen.contains("read 1M, cold")
+            seen.contains(": block ") && seen.contains("read 1M, cold") && seen.contains(" so far, about ")
         });
         seen
     };

@@ -97,7 +97,7 @@ pub struct Arguments {
     precision: Option<String>,
     /// Length of a timed sample [default: chosen after warm-up]; also with FSB_SAMPLE_TIME in the environment, for plans
     /// without one
-    #[arg(long, value_name = "TIME", help_heading = heading::TIME)]
+    #[arg(long, value_name = "TIME", hide_short_help = true, help_heading = heading::TIME)]
     sample_time: Option<String>,
     /// Smallest difference that matters [default: 3%]
     #[arg(long, value_name = "P", help_heading = heading::TIME)]
