@@ -48,9 +48,11 @@ fn a_busy_processor_is_found_as_a_slowdown_by_two() {
     assert!(of(&trials, false).iter().all(|trial| trial["observed"]["background"].is_null()));
     let report = report(scratch.path());
     let time = &report["neighbours"][0]["targets"][0]["time"];
-    let ratio = time["ratio"].as_f64().unwrap();
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    let (ratio, interval) = (number(&time["ratio"]), &time["interval"]);
     eprintln!("the work takes {ratio} times as long: {time}");
-    assert!((1.4..3.0).contains(&ratio), "{report:#}");
+    // Other programs may share the processor, too, and then the interval is wide.
+    assert!(ratio > 1.0 && number(&interval["lo"]) < 2.2 && number(&interval["hi"]) > 1.8, "{report:#}");
     assert_eq!(report["neighbours"][0]["background"], "a busy processor", "{report:#}");
 }
 
