@@ -44,6 +44,7 @@ impl WatchedRun {
     }
 
     /// Returns the directory.
+    #[cfg(feature = "serve")]
     pub fn directory(&self) -> &Path {
         &self.directory
     }

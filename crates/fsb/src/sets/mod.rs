@@ -10,7 +10,8 @@ mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 #[cfg(feature = "history")]
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
