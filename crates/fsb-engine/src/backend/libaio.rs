@@ -13,66 +13,42 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session,
-    Setup, Slot, Verb, direct,
+    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
+    direct,
 };
 use crate::EngineError;
-
-/// A backend with one context of the kernel per thread.
-#[derive(Debug)]
-pub(crate) struct LinuxAio {
-    name: &'static str,
-    about: &'static str,
-    flags: OFlags,
-    capabilities: Capabilities,
-}
 
 const DEPTH: u32 = 4096;
 
 /// Through the page cache.
-pub(crate) static LIBAIO: LinuxAio = LinuxAio {
+pub(crate) static LIBAIO: FileBackend = FileBackend {
     name: "libaio",
     about: "io_submit and io_getevents through the page cache: the kernel moves the data before io_submit returns",
     flags: OFlags::empty(),
     capabilities: Capabilities { depth: DEPTH, sequential: false, ..Capabilities::PLAIN },
+    session: open_session,
 };
 
 /// Past the page cache.
-pub(crate) static LIBAIO_DIRECT: LinuxAio = LinuxAio {
+pub(crate) static LIBAIO_DIRECT: FileBackend = FileBackend {
     name: "libaio-direct",
     about: "io_submit and io_getevents past the page cache (O_DIRECT), in batches",
     flags: OFlags::DIRECT,
     capabilities: Capabilities { depth: DEPTH, ..direct::CAPABILITIES },
+    session: open_session,
 };
 
-impl Backend for LinuxAio {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
-    }
-
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        let depth = setup.depth.max(1) as usize;
-        Ok(Box::new(AioSession {
-            context: AioContext::new(depth)?,
-            files: Table::new(setup),
-            flags: self.flags,
-            queued: Vec::with_capacity(depth),
-            pointers: Vec::with_capacity(depth),
-            events: vec![Event::default(); depth].into(),
-        }))
-    }
+/// Opens a session whose files are opened with `flags`.
+fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    let depth = setup.depth.max(1) as usize;
+    Ok(Box::new(AioSession {
+        context: AioContext::new(depth)?,
+        files: Table::new(setup),
+        flags,
+        queued: Vec::with_capacity(depth),
+        pointers: Vec::with_capacity(depth),
+        events: vec![Event::default(); depth].into(),
+    }))
 }
 
 /// A request as the kernel reads it: `struct iocb` of linux/aio_abi.h.

@@ -17,6 +17,7 @@ pub(crate) mod aio;
 #[cfg(test)]
 mod conformance;
 mod direct;
+mod file_backend;
 pub(crate) mod files;
 mod libaio;
 pub(crate) mod mmap;
@@ -33,6 +34,7 @@ use fsb_model::{Bytes, CacheState};
 
 use crate::EngineError;
 use crate::memory::PAGE;
+pub(crate) use file_backend::FileBackend;
 pub use files::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
 pub use fsb_model::observed::Direct;
 pub use session::{Backend, Capabilities, ProbeTarget};

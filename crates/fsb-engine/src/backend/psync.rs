@@ -1,6 +1,6 @@
 //! `pread` and `pwrite`: a call, an answer; and their relatives that scatter and gather.
 //!
-//! Relatives that differ in the flags of `open` alone are constants of one type.
+//! Relatives that differ in the flags of `open` alone are constants of [`FileBackend`].
 
 use std::ffi::CStr;
 use std::io::{IoSlice, IoSliceMut};
@@ -12,73 +12,51 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session, Setup, Slot,
-    Verb, direct,
+    Backend, Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
+    direct,
 };
 use crate::EngineError;
 
-/// A backend of synchronous calls with an offset.
-#[derive(Debug)]
-pub(crate) struct Psync {
-    name: &'static str,
-    about: &'static str,
-    flags: OFlags,
-    capabilities: Capabilities,
-}
-
 /// The usual one: through the page cache.
-pub(crate) static PSYNC: Psync = Psync {
+pub(crate) static PSYNC: FileBackend = FileBackend {
     name: "psync",
     about: "pread and pwrite through the page cache, one call per operation",
     flags: OFlags::empty(),
     capabilities: Capabilities::PLAIN,
+    session: open_session,
 };
 
 /// Past the page cache.
-pub(crate) static DIRECT: Psync = Psync {
+pub(crate) static DIRECT: FileBackend = FileBackend {
     name: "direct",
     about: "pread and pwrite past the page cache (O_DIRECT)",
     flags: OFlags::DIRECT,
     capabilities: direct::CAPABILITIES,
+    session: open_session,
 };
 
 /// Each write waits for data and metadata.
-pub(crate) static OSYNC: Psync = Psync {
+pub(crate) static OSYNC: FileBackend = FileBackend {
     name: "osync",
     about: "pread and pwrite through the page cache; each write returns when data and attributes are durable (O_SYNC)",
     flags: OFlags::SYNC,
     capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
+    session: open_session,
 };
 
 /// Each write waits for data.
-pub(crate) static DSYNC: Psync = Psync {
+pub(crate) static DSYNC: FileBackend = FileBackend {
     name: "dsync",
     about: "pread and pwrite through the page cache; each write returns when its data is durable (O_DSYNC)",
     // rustix 1.1 has O_SYNC under the name DSYNC.
     flags: OFlags::from_bits_retain(libc::O_DSYNC as u32),
     capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
+    session: open_session,
 };
 
-impl Backend for Psync {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
-    }
-
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        Ok(Box::new(PsyncSession { files: Table::new(setup), flags: self.flags }))
-    }
+/// Opens a session whose files are opened with `flags`.
+fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    Ok(Box::new(PsyncSession { files: Table::new(setup), flags }))
 }
 
 #[derive(Debug)]

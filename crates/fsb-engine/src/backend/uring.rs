@@ -14,70 +14,46 @@ use rustix::io::Errno;
 
 use super::files::{self, Table};
 use super::{
-    Backend, Capabilities, Completion, Direct, Directory, Flush, IoRequest, OpenFlags, ProbeTarget, Queued, Session,
-    Setup, Slot, Verb, direct,
+    Capabilities, Completion, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb,
+    direct,
 };
 use crate::EngineError;
-
-/// A backend with one ring per thread.
-#[derive(Debug)]
-pub(crate) struct Uring {
-    name: &'static str,
-    about: &'static str,
-    flags: OFlags,
-    capabilities: Capabilities,
-}
 
 const DEPTH: u32 = 4096;
 
 /// Through the page cache.
-pub(crate) static URING: Uring = Uring {
+pub(crate) static URING: FileBackend = FileBackend {
     name: "uring",
     about: "io_uring through the page cache, with registered files and memory, submitted and reaped in batches",
     flags: OFlags::empty(),
     capabilities: Capabilities { depth: DEPTH, sequential: false, ..Capabilities::PLAIN },
+    session: open_session,
 };
 
 /// Past the page cache.
-pub(crate) static URING_DIRECT: Uring = Uring {
+pub(crate) static URING_DIRECT: FileBackend = FileBackend {
     name: "uring-direct",
     about: "io_uring past the page cache (O_DIRECT), with registered files and memory, in batches",
     flags: OFlags::DIRECT,
     capabilities: Capabilities { depth: DEPTH, ..direct::CAPABILITIES },
+    session: open_session,
 };
 
-impl Backend for Uring {
-    fn name(&self) -> &'static str {
-        self.name
+/// Opens a session whose files are opened with `flags`.
+fn open_session(flags: OFlags, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
+    let ring = Ring::new(setup.depth)?;
+    let mut session = UringSession {
+        files: Table::new(setup),
+        flags,
+        registers: setup.held,
+        memory: Vec::with_capacity(setup.memory.len()),
+        ring,
+    };
+    session.register_memory(setup)?;
+    if setup.held {
+        session.register_slots(setup.files)?;
     }
-
-    fn about(&self) -> &'static str {
-        self.about
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn examine(&self, place: &ProbeTarget<'_>) -> Result<Option<Direct>, EngineError> {
-        if self.capabilities.direct { direct::examine(place).map(Some) } else { Ok(None) }
-    }
-
-    fn session(&self, setup: &Setup) -> Result<Box<dyn Session>, EngineError> {
-        let ring = Ring::new(setup.depth)?;
-        let mut session = UringSession {
-            files: Table::new(setup),
-            flags: self.flags,
-            registers: setup.held,
-            memory: Vec::with_capacity(setup.memory.len()),
-            ring,
-        };
-        session.register_memory(setup)?;
-        if setup.held {
-            session.register_slots(setup.files)?;
-        }
-        Ok(Box::new(session))
-    }
+    Ok(Box::new(session))
 }
 
 /// Returns a ring of the newest kind that the kernel knows.
