@@ -208,12 +208,15 @@ pub fn on_two_processors() {
     sched_setaffinity(None, &two).expect("processors that were allowed before");
 }
 
-/// State of this machine that a run must not leave: mounts, loop devices with a backing file, processes.
+/// State of this machine that a run must not leave: mounts, loop devices with a backing file, processes, cgroups, and
+/// System V shared memory of the user that workers run as.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     mounts: Vec<String>,
     loops: Vec<String>,
     processes: Vec<String>,
+    cgroups: Vec<String>,
+    shared_memory: Vec<String>,
 }
 
 /// Returns the current state.
@@ -237,7 +240,30 @@ pub fn traces() -> Traces {
             .collect(),
         loops,
         processes: processes(),
+        cgroups: cgroups(),
+        shared_memory: shared_memory(),
     }
+}
+
+/// Returns the cgroups of fsb. The hierarchies are the host's: cgroups of runs in other PID namespaces are left out.
+fn cgroups() -> Vec<String> {
+    let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
+    let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
+    // The kernel shows a process of another PID namespace as 0.
+    let is_foreign = |path: &Path| {
+        let members = fs::read_to_string(path.join("cgroup.procs"));
+        members.is_ok_and(|members| members.lines().any(|member| member == "0"))
+    };
+    let paths = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"fsb-"));
+    let own = paths.map(|entry| entry.path()).filter(|path| !is_foreign(path));
+    own.map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+fn shared_memory() -> Vec<String> {
+    let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    // Without the times and sizes, which change while a segment is used.
+    let of_workers = segments.lines().filter(|line| line.split_whitespace().nth(7) == Some("65534"));
+    of_workers.filter_map(|line| line.split_whitespace().nth(1)).map(str::to_owned).collect()
 }
 
 /// Returns processes of the program, and FUSE servers and virtual machines that it started.
@@ -276,11 +302,14 @@ impl Traces {
             mounts: new(self.mounts, &before.mounts),
             loops: new(self.loops, &before.loops),
             processes: new(self.processes, &before.processes),
+            cgroups: new(self.cgroups, &before.cgroups),
+            shared_memory: new(self.shared_memory, &before.shared_memory),
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.mounts.is_empty() && self.loops.is_empty() && self.processes.is_empty()
+        let lists = [&self.mounts, &self.loops, &self.processes, &self.cgroups, &self.shared_memory];
+        lists.into_iter().all(Vec::is_empty)
     }
 }
 
@@ -292,7 +321,7 @@ pub fn expect_no_traces(before: &Traces) {
         if left.is_empty() {
             return;
         }
-        assert!(start.elapsed() < Duration::from_secs(20), "left behind: {left:#?}\nbefore: {before:#?}");
+        assert!(start.elapsed() < WAIT, "left behind: {left:#?}\nbefore: {before:#?}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::common::*;
 use crate::hostile::{arguments, attacker};
-use crate::kills::{family, shared};
+use crate::kills::family;
 
 /// Limit after which a run counts as hanging.
 const HANGS: Duration = Duration::from_secs(600);
@@ -71,17 +71,12 @@ fn all_trials(directory: &Path, said: &str) -> Vec<Value> {
     all
 }
 
-fn expect_nothing_left(before: &(Traces, (Vec<String>, Vec<String>))) {
-    expect_no_traces(&before.0);
-    wait_until("cgroups and shared memory are as before", Duration::from_secs(60), || shared() == before.1);
-}
-
 /// Workers of both runs have the same user, so only the PID namespaces separate them.
 #[test]
 fn a_command_that_kills_all_processes_of_its_user_ends_no_process_of_another_run() {
     needs!(root);
     needs!(program "setpriv");
-    let before = (traces(), shared());
+    let before = traces();
     let (directory, theirs, binary) = (scratch(), scratch(), public_copy());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     chown(theirs.path(), Some(NOBODY), Some(NOBODY)).unwrap();
@@ -107,7 +102,7 @@ fn a_command_that_kills_all_processes_of_its_user_ends_no_process_of_another_run
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
     }
     assert!(attacks >= 2, "warm-up and a measured trial: {attacks}");
-    expect_nothing_left(&before);
+    expect_no_traces(&before);
 }
 
 fn state(pid: i32) -> Option<char> {
@@ -149,7 +144,7 @@ fn stop_and_continue(coordinator: u32, children_first: bool, pause: Duration) {
 #[test]
 fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
     needs!(root);
-    let before = (traces(), shared());
+    let before = traces();
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let handshake = Handshake::new(directory.path());
@@ -166,13 +161,13 @@ fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
         let interference = trial["interference"].as_array().unwrap();
         assert!(interference.iter().any(|found| found["kind"] == "stopped"), "{trial:#}");
     }
-    expect_nothing_left(&before);
+    expect_no_traces(&before);
 }
 
 #[test]
 fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
     needs!(root);
-    let before = (traces(), shared());
+    let before = traces();
     let directory = scratch();
     let plan = "targets = ['ext4']\nsize = '64M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
                 sample_time = '2s'\n[[workload]]\nname = 'write'\nfile_size = '8M'\nblock_size = '4K'\n\
@@ -192,7 +187,7 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
     for trial in all_trials(directory.path(), &stderr(&output)) {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
     }
-    expect_nothing_left(&before);
+    expect_no_traces(&before);
 }
 
 /// A wall clock that is a day late at every second reading, and wrong by a given number of seconds at all of them.
@@ -224,7 +219,7 @@ fn jumping_clock(directory: &Path) -> PathBuf {
 fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resume() {
     needs!(root);
     needs!(program "cc");
-    let before = (traces(), shared());
+    let before = traces();
     let directory = scratch();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let library = jumping_clock(directory.path());
@@ -259,7 +254,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     wait_until("the budget ends the run", HANGS, || !budget.is_running());
     expect_code(&budget.wait(), 0);
     assert!(!counting(&directory.path().join("budget")).is_empty());
-    expect_nothing_left(&before);
+    expect_no_traces(&before);
 }
 
 /// A service that leaves everything that a process can leave, and that SIGTERM does not end.
@@ -293,7 +288,7 @@ int main(int count, char **words) {
 fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_after_the_run() {
     needs!(root);
     needs!(program "cc");
-    let before = (traces(), shared());
+    let before = traces();
     let (directory, service) = attacker(SERVICE);
     let plan = format!(
         "[repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n\
@@ -312,5 +307,5 @@ fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_afte
     let mut programs = entries.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());
     assert!(!programs.any(|program| program.starts_with(directory.path())), "the daemon runs");
     assert!(!Path::new("/dev/shm/left").exists());
-    expect_nothing_left(&before);
+    expect_no_traces(&before);
 }
