@@ -17,7 +17,7 @@ use crate::peers::Median;
 
 /// The plan. fsb touches the memory of a virtual machine first. Otherwise the first workload would pay for that. The
 /// heavy workload creates thousands of files without syncing them, so it leaves all its writes as deferred work.
-const PLAN: &str = "size = '512M'\n[repetition]\nsample_time = '200ms'\n\
+const PLAN: &str = "size = '1200M'\n[repetition]\nsample_time = '200ms'\n\
     [[workload]]\nname = 'create'\nfiles = 8000\nfile_size = '4K'\ndurability = 'none'\nlabel = 'heavy'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'cold'\nlabel = 'read, cold'\n\
     [[workload]]\nname = 'read'\nfile_size = '64M'\nblock_size = '1M'\ncache = 'warm'\nlabel = 'read, warm'\n";
