@@ -115,6 +115,34 @@ pub struct IndexedRun {
     pub labels: Labels,
 }
 
+/// A run of the index in a document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunEntry {
+    /// The identity.
+    pub id: String,
+    /// The time at which it began: RFC 3339 in UTC.
+    pub at: String,
+    /// The tool that made it.
+    pub tool: String,
+    /// The run directory, or the file of another tool.
+    pub source: String,
+    /// Labels from the user.
+    pub labels: Labels,
+}
+
+impl From<&IndexedRun> for RunEntry {
+    fn from(run: &IndexedRun) -> RunEntry {
+        RunEntry {
+            id: run.id.clone(),
+            at: run.at.clone(),
+            tool: run.tool.clone(),
+            source: run.source.display().to_string(),
+            labels: run.labels.clone(),
+        }
+    }
+}
+
 /// A series of the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedSeries {

@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use fsb_stats::{AnalysisError, Interval, Verdict};
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Conditions, IndexedRun, IndexedSeries, SeriesKey};
+use crate::data::{Conditions, IndexedRun, IndexedSeries, RunEntry, SeriesKey};
 use crate::series::{self, Difference, Document, SCHEMA, SeriesHistory};
 use crate::store::{HistoryError, Store};
+
+/// The schema of a comparison of two runs.
+pub const COMPARISON_SCHEMA: &str = "fsbench/history-diff/1";
 
 /// A snapshot of the index. Only the values stay in the store.
 #[derive(Debug)]
@@ -23,6 +26,14 @@ pub struct Index {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunsCompared {
+    /// The name and version of the schema: [`COMPARISON_SCHEMA`].
+    pub schema: String,
+    /// The smallest ratio that matters, less one.
+    pub theta: f64,
+    /// The first run.
+    pub before: RunEntry,
+    /// The second run.
+    pub after: RunEntry,
     /// The labels that differ.
     pub labels: Vec<Difference>,
     /// The conditions that differ.
@@ -108,13 +119,13 @@ impl Index {
     }
 
     /// Compares the values of two runs in all series that they share.
-    pub fn compare(&self, before: &str, after: &str, theta: f64) -> Result<RunsCompared, HistoryError> {
+    pub fn compare(&self, before: &IndexedRun, after: &IndexedRun, theta: f64) -> Result<RunsCompared, HistoryError> {
         let mut differing: BTreeMap<String, (Difference, BTreeSet<String>)> = BTreeMap::new();
         let mut targets = BTreeSet::new();
         let mut compared = Vec::new();
         for series in self.series_by_name()? {
             let mut points = self.store.points(&series.id)?;
-            let value = |run: &str| points.iter().find(|point| point.run == run);
+            let value = |run: &IndexedRun| points.iter().find(|point| point.run == run.id);
             let (Some(one), Some(other)) = (value(before), value(after)) else { continue };
             targets.insert(series.key.target.clone());
             let conditions = |id: &String| self.environments.get(id).cloned().unwrap_or_default();
@@ -126,7 +137,7 @@ impl Index {
             }
             let (one, other) = (one.log_mean.exp(), other.log_mean.exp());
             let (id, key) = (series.id.clone(), series.key.clone());
-            points.retain(|point| point.run != before && point.run != after);
+            points.retain(|point| point.run != before.id && point.run != after.id);
             let damaged = |error| self.damaged(error);
             let rest = series::analyse(series, &points, &self.environments, &self.runs, &[], theta).map_err(damaged)?;
             let judged = rest.variation.map(|variation| variation.compare(one, other, key.better(), theta));
@@ -142,13 +153,19 @@ impl Index {
                 same_environment,
             });
         }
-        let labels = |run: &str| self.runs.get(run).map(|run| run.labels.clone()).unwrap_or_default();
         let conditions = differing.into_values().map(|(difference, of)| DifferingCondition {
             difference,
             targets: if of == targets { Vec::new() } else { of.into_iter().collect() },
         });
-        let conditions = conditions.collect();
-        Ok(RunsCompared { labels: series::differences(&labels(before), &labels(after)), conditions, series: compared })
+        Ok(RunsCompared {
+            schema: COMPARISON_SCHEMA.to_owned(),
+            theta,
+            before: before.into(),
+            after: after.into(),
+            labels: series::differences(&before.labels, &after.labels),
+            conditions: conditions.collect(),
+            series: compared,
+        })
     }
 
     /// Converts the error of an analysis, which only a damaged store causes.

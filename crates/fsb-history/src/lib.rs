@@ -16,8 +16,10 @@ pub mod series;
 pub mod store;
 pub mod text;
 
-pub use data::{Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, SeriesKey, StoredPoint, unit_named};
+pub use data::{
+    Conditions, Entry, EntryPoint, IndexedRun, IndexedSeries, Labels, RunEntry, SeriesKey, StoredPoint, unit_named,
+};
 pub use database::DatabaseError;
-pub use index::{DifferingCondition, Index, RunsCompared, ValuesCompared};
+pub use index::{COMPARISON_SCHEMA, DifferingCondition, Index, RunsCompared, ValuesCompared};
 pub use series::{Document, SCHEMA, SeriesHistory};
 pub use store::{CODES, HistoryError, Location, Store};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_history::series::Difference;
 use fsb_history::text::{change_text, differences_text, environment_text, summary_text};
-use fsb_history::{Conditions, IndexedRun, Labels, RunsCompared, SeriesHistory, SeriesKey};
+use fsb_history::{Conditions, IndexedRun, RunEntry, RunsCompared, SeriesHistory, SeriesKey};
 use fsb_stats::{Interval, Verdict};
 use serde::Serialize;
 
@@ -69,22 +69,6 @@ pub struct SeriesName {
     pub id: String,
     /// The case and the target.
     pub name: String,
-}
-
-/// A run of the history.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RunEntry {
-    /// The identity.
-    pub id: String,
-    /// The time at which it began: RFC 3339 in UTC.
-    pub at: String,
-    /// The tool that made it.
-    pub tool: String,
-    /// The run directory, or the file of another tool.
-    pub source: String,
-    /// Labels from the user.
-    pub labels: Labels,
 }
 
 /// A page of the list of runs.
@@ -168,19 +152,6 @@ pub struct SeriesList {
     pub series: Vec<SeriesEntry>,
 }
 
-/// A comparison of two runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Comparison {
-    /// The first run.
-    pub before: RunEntry,
-    /// The second run.
-    pub after: RunEntry,
-    /// The differences.
-    #[serde(flatten)]
-    pub compared: RunsCompared,
-}
-
 /// The last value of each case on each target with each kernel.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -232,18 +203,6 @@ pub struct MatrixValue {
     pub unit: String,
     /// The metric.
     pub metric: String,
-}
-
-impl From<&IndexedRun> for RunEntry {
-    fn from(run: &IndexedRun) -> RunEntry {
-        RunEntry {
-            id: run.id.clone(),
-            at: run.at.clone(),
-            tool: run.tool.clone(),
-            source: run.source.display().to_string(),
-            labels: run.labels.clone(),
-        }
-    }
 }
 
 /// Returns the newest changes and runs.
@@ -380,7 +339,7 @@ pub(crate) fn run_values(site: &Site, id: &str) -> Result<RunValues, Problem> {
 }
 
 /// Compares the runs that the parameters `a` and `b` name.
-pub(crate) fn comparison(site: &Site, query: &Query) -> Result<Comparison, Problem> {
+pub(crate) fn comparison(site: &Site, query: &Query) -> Result<RunsCompared, Problem> {
     let theta = query.rules()?.theta;
     let index = site.index()?;
     let run = |name: &str| {
@@ -389,9 +348,7 @@ pub(crate) fn comparison(site: &Site, query: &Query) -> Result<Comparison, Probl
         let unknown = || Problem::NotFound(format!("The history has no run {id}."));
         if id.is_empty() { Err(missing()) } else { index.runs.get(id).ok_or_else(unknown) }
     };
-    let (before, after) = (run("a")?, run("b")?);
-    let compared = index.compare(&before.id, &after.id, theta)?;
-    Ok(Comparison { before: before.into(), after: after.into(), compared })
+    Ok(index.compare(run("a")?, run("b")?, theta)?)
 }
 
 /// The values of a matrix by machine, by case and target, and by kernel.

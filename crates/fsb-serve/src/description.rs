@@ -1,11 +1,11 @@
 //! The OpenAPI document of `/api`, generated from the types that are serialized.
 
-use fsb_history::Document;
+use fsb_history::{Document, RunsCompared};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::data::{Comparison, Matrix, Overview, RunList, RunValues, SeriesList};
+use crate::data::{Matrix, Overview, RunList, RunValues, SeriesList};
 
 /// An address with its answer and its parameters: name, whether it is required, description.
 type Address = (&'static str, &'static str, fn(&mut SchemaGenerator) -> Value, &'static [Parameter]);
@@ -26,7 +26,7 @@ const ADDRESSES: &[Address] = &[
     (
         "/api/compare",
         "Two runs compared",
-        schema::<Comparison>,
+        schema::<RunsCompared>,
         &[("a", true, "The first run."), ("b", true, "The second run."), THETA],
     ),
     (

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use askama::Template;
 use fsb_history::series::{Change, Difference, HistoryPoint, LevelSpan};
 use fsb_history::text::{change_text, compared_text, differences_text, minute, short, variation_text};
-use fsb_history::{IndexedRun, Labels, SeriesHistory, SeriesKey, unit_named};
+use fsb_history::{IndexedRun, Labels, RunsCompared, SeriesHistory, SeriesKey, unit_named};
 use fsb_report::series_chart::{ChartLevel, ChartPoint, SeriesChart, svg};
 use fsb_report::show::{counted, minus, percent};
 use fsb_stats::Verdict;
 
 use crate::data::{
-    Comparison, Matrix, Overview, RunList, RunValues, SeriesList, comparison, environment_between, matrix, overview,
-    run_list, run_values, series_list,
+    Matrix, Overview, RunList, RunValues, SeriesList, comparison, environment_between, matrix, overview, run_list,
+    run_values, series_list,
 };
 use crate::frame::{Frame, render};
 use crate::links::Links;
@@ -307,7 +307,7 @@ struct Compare<'a> {
     after: Vec<Offer>,
     theta: String,
     /// The comparison, if each side is one run.
-    found: Option<Comparison>,
+    found: Option<RunsCompared>,
     /// The address of the complete comparison, if each side has a run.
     report: Option<String>,
 }

@@ -13,7 +13,9 @@ use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
 use fsb_history::text::{
     change_text, compared_text, differences_text, environment_text, minute, short, summary_text, variation_text,
 };
-use fsb_history::{Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, SCHEMA, SeriesHistory, Store};
+use fsb_history::{
+    Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA, SeriesHistory, Store,
+};
 use fsb_model::units::parse_percent;
 use fsb_report::show::{self, counted, entry};
 use fsb_sys::InvokingUser;
@@ -506,7 +508,7 @@ const DIFF_EXAMPLES: &str = "\
 Examples:
   fsb history diff 1f0c22aa 9d41b07e
   fsb history diff fsb-results/old fsb-results/new
-  fsb history diff 1f0c22aa 9d41b07e --theta 5%";
+  fsb history diff 1f0c22aa 9d41b07e --format json";
 
 /// Show what differs between two runs of the index
 ///
@@ -521,6 +523,9 @@ struct DiffArguments {
     /// Id or path of the second run
     #[arg(value_name = "AFTER")]
     after: String,
+    /// Format of the output: text or json
+    #[arg(long, value_name = "FORMAT", default_value = "text", hide_possible_values = true)]
+    format: DocumentFormat,
     /// Smallest change that matters
     #[arg(long, value_name = "P", default_value = "3%")]
     theta: String,
@@ -533,11 +538,18 @@ fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
     let theta = rules.theta()?;
     let index = Index::read(arguments.store.open()?)?;
     let (before, after) = (find_run(&index, &arguments.before)?, find_run(&index, &arguments.after)?);
-    let columns = terminal::columns(io::stdout());
-    let found = index.compare(&before.id, &after.id, theta)?;
+    let found = index.compare(before, after, theta)?;
+    match arguments.format {
+        DocumentFormat::Json => print_data(&json_text(&found)?)?,
+        DocumentFormat::Text => print(&diff_text(&found, terminal::columns(io::stdout())))?,
+    }
+    Ok(exit::DONE)
+}
+
+fn diff_text(found: &RunsCompared, columns: usize) -> String {
     let mut text = String::new();
-    for (side, run) in [("before  ", before), ("after   ", after)] {
-        let about = format!("{}  {}  {}", short(&run.id), minute(&run.at), run.source.display());
+    for (side, run) in [("before  ", &found.before), ("after   ", &found.after)] {
+        let about = format!("{}  {}  {}", short(&run.id), minute(&run.at), run.source);
         text += &entry(side, &about, columns);
         text.push('\n');
     }
@@ -558,8 +570,7 @@ fn diff(arguments: &DiffArguments) -> anyhow::Result<u8> {
         let _ = writeln!(text, "\n{}", series.key.name());
         text += &indented(&format!("{before} → {after}  {}", compared_text(series)), columns);
     }
-    print(&text)?;
-    Ok(exit::DONE)
+    text
 }
 
 // `fsb history export`.

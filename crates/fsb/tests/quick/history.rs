@@ -38,17 +38,21 @@ fn a_step_is_found_with_its_size_place_and_labels() {
 }
 
 #[test]
-fn the_document_follows_its_schema() {
+fn the_documents_follow_their_schemas() {
     let mut series = Series::new();
     series.add(12, 1.0, "6.1").add(12, 0.5, "6.1").add(3, 0.5, "6.2");
     series.index();
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/history.json");
-    let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
-    for arguments in [["changes", "--format", "json"], ["export", "--format", "json"]] {
-        let document: Value = serde_json::from_str(&series.history(&arguments)).unwrap();
+    let runs = [0, 26].map(|number| series.run(number).display().to_string());
+    let commands: [(&str, &[&str]); 3] =
+        [("history", &["changes"]), ("history", &["export"]), ("history-diff", &["diff", &runs[0], &runs[1]])];
+    for (schema, arguments) in commands {
+        let schema = format!("{}/../../docs/schema/{schema}.json", env!("CARGO_MANIFEST_DIR"));
+        let schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let printed = series.history(&[arguments, &["--format", "json"]].concat());
+        let document: Value = serde_json::from_str(&printed).unwrap();
         let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-        assert!(errors.is_empty(), "{errors:?}");
+        assert!(errors.is_empty(), "{arguments:?}: {errors:?}");
         assert!(!document["series"].as_array().unwrap().is_empty());
     }
 }
@@ -112,6 +116,13 @@ fn two_runs_are_compared_with_the_variation_of_the_others() {
     let text = series.history(&["diff", &one, &slow]);
     let after = text.split("read 1M, cold on a=null\n").nth(1).expect("the series");
     assert!(after.lines().next().unwrap().ends_with(" slower"), "{text}");
+    let document: Value = serde_json::from_str(&series.history(&["diff", &one, &slow, "--format", "json"])).unwrap();
+    assert_eq!(document["after"]["source"], slow, "{document:#}");
+    let all = document["series"].as_array().unwrap();
+    let found = all.iter().find(|series| series["case"] == "read 1M, cold" && series["target"] == "a=null").unwrap();
+    assert_eq!((&found["verdict"], &found["same_environment"]), (&json!("slower"), &json!(true)), "{found:#}");
+    let ratio = found["after"].as_f64().unwrap() / found["before"].as_f64().unwrap();
+    assert!((found["ratio"].as_f64().unwrap() - ratio).abs() < 1e-9, "{found:#}");
     let text = series.history(&["diff", &one, &kernel]);
     assert!(text.contains("kernel: 6.1 → 6.2") && text.contains("other environment"), "{text}");
     assert!(!text.contains("slower") && !text.contains("faster"), "{text}");

@@ -14,6 +14,7 @@ use fsb_engine::Workload;
 use fsb_engine::workload::REGISTRY;
 use fsb_engine::workload::parameter::{Parameter, ParameterGroup};
 use fsb_history::series::{self, Document as History};
+use fsb_history::{COMPARISON_SCHEMA, RunsCompared};
 use fsb_model::publication::{self, Publication};
 use fsb_model::{ErrorCode, RunRecord, Trial, run, schema, trial};
 use fsb_report::choice::{self, Choice};
@@ -52,6 +53,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/comparison.json", produce: || schema::text::<Document>(compare::SCHEMA) },
     GeneratedFile { path: "schema/fleet.json", produce: || schema::text::<Fleet>(fleet::SCHEMA) },
     GeneratedFile { path: "schema/history.json", produce: || schema::text::<History>(series::SCHEMA) },
+    GeneratedFile { path: "schema/history-diff.json", produce: || schema::text::<RunsCompared>(COMPARISON_SCHEMA) },
     GeneratedFile { path: "schema/openapi.json", produce: fsb_serve::openapi },
     GeneratedFile { path: "schema/publication.json", produce: || schema::text::<Publication>(publication::SCHEMA) },
     GeneratedFile { path: "schema/report.json", produce: json::schema },
