@@ -4,6 +4,7 @@ use askama::Template;
 
 use crate::links::Links;
 use crate::problem::Problem;
+use crate::query::Query;
 
 /// The parts that all pages have.
 pub(crate) struct Frame<'a> {
@@ -18,6 +19,11 @@ pub(crate) struct Frame<'a> {
 impl<'a> Frame<'a> {
     pub(crate) fn new(title: &str, links: &'a Links) -> Frame<'a> {
         Frame { title: title.to_owned(), links, search: String::new(), json: String::new() }
+    }
+
+    /// Returns the parts of a page whose numbers are the answer at `path` below `/api` to the query of the page.
+    pub(crate) fn of_api(title: &str, links: &'a Links, path: &str, query: &Query) -> Frame<'a> {
+        Frame { json: links.api(path) + &query.to_text(), ..Frame::new(title, links) }
     }
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn home(site: &Site, query: &Query, links: &Links) -> Result<String, 
     let rules = query.rules()?;
     let found = overview(site, &rules)?;
     let form = RulesForm::new(&rules, site.snapshot()?.document.series.iter());
-    let frame = Frame { json: links.api("overview"), ..Frame::new("What changed lately", links) };
+    let frame = Frame::of_api("What changed lately", links, "overview", query);
     render(&Home { frame, found, form })
 }
 
@@ -76,7 +76,7 @@ struct AllSeries<'a> {
 pub(crate) fn all_series(site: &Site, query: &Query, links: &Links) -> Result<String, Problem> {
     let found = series_list(site, query, links.is_file)?;
     let pages = Pages::new(query, found.page, found.pages);
-    let frame = list_frame("Series", query, links, links.api("series"));
+    let frame = list_frame("Series", query, links, "series");
     render(&AllSeries { frame, found, pages })
 }
 
@@ -92,14 +92,12 @@ struct AllRuns<'a> {
 pub(crate) fn all_runs(site: &Site, query: &Query, links: &Links) -> Result<String, Problem> {
     let found = run_list(site, query, links.is_file)?;
     let pages = Pages::new(query, found.page, found.pages);
-    let frame = list_frame("Runs", query, links, links.api("runs"));
+    let frame = list_frame("Runs", query, links, "runs");
     render(&AllRuns { frame, found, pages })
 }
 
-fn list_frame<'a>(title: &str, query: &Query, links: &'a Links, json: String) -> Frame<'a> {
-    let search = query.last("q").to_owned();
-    let json = if links.is_file { json } else { format!("{json}{}", address_of_list(&search, 0)) };
-    Frame { title: title.to_owned(), links, search, json }
+fn list_frame<'a>(title: &str, query: &Query, links: &'a Links, path: &str) -> Frame<'a> {
+    Frame { search: query.last("q").to_owned(), ..Frame::of_api(title, links, path, query) }
 }
 
 /// The addresses of the pages of a list beside this one.
@@ -185,7 +183,7 @@ pub(crate) fn series(site: &Site, id: &str, query: &Query, links: &Links) -> Res
     let facts = [&key.metric.replace('_', " "), direction, &key.tool, machine, short(&series.id)].join(" · ");
     let shown = site.snapshot()?;
     let all = shown.document.series.iter().filter(|known| known.id == id);
-    let frame = Frame { json: links.api(&format!("series/{id}")), ..Frame::new(&key.name(), links) };
+    let frame = Frame::of_api(&key.name(), links, &format!("series/{id}"), query);
     render(&OneSeries {
         frame,
         series,
@@ -324,10 +322,10 @@ pub(crate) fn compare(site: &Site, query: &Query, links: &Links) -> Result<Strin
     let join = |ids: &[&str], name: &str| ids.join(&format!("&{name}="));
     let is_complete = !a.is_empty() && !b.is_empty();
     let report = is_complete.then(|| links.compare_report(&join(&a, "a"), &join(&b, "b")));
-    let mut frame = Frame::new("Compare runs", links);
-    if let Some(found) = &found {
-        frame.json = format!("{}?a={}&b={}", links.api("compare"), found.before.id, found.after.id);
-    }
+    let frame = match found {
+        Some(_) => Frame::of_api("Compare runs", links, "compare", query),
+        None => Frame::new("Compare runs", links),
+    };
     let (before, after) = (offers(site, &a)?, offers(site, &b)?);
     render(&Compare { frame, before, after, theta: percent(theta).replace(' ', ""), found, report })
 }
@@ -353,7 +351,7 @@ pub(crate) fn matrix_page(site: &Site, query: &Query, links: &Links) -> Result<S
         let is_chosen = kernel == chosen;
         (kernel, is_chosen)
     });
-    let frame = Frame { json: links.api("matrix"), ..Frame::new("Matrix", links) };
+    let frame = Frame::of_api("Matrix", links, "matrix", query);
     render(&MatrixPage { frame, found, kernels: kernels.collect() })
 }
 

@@ -36,6 +36,15 @@ impl Query {
         self.0.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect()
     }
 
+    /// Returns the parameters that are not empty as the end of an address: `?theta=5%25`. Returns an empty text if there
+    /// are none.
+    pub(crate) fn to_text(&self) -> String {
+        let mut parameters = form_urlencoded::Serializer::new(String::new());
+        parameters.extend_pairs(self.clone().pairs());
+        let text = parameters.finish();
+        if text.is_empty() { text } else { format!("?{text}") }
+    }
+
     /// Returns all values of a parameter that are not empty.
     pub(crate) fn all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let named = self.0.iter().filter(move |(known, value)| known == name && !value.trim().is_empty());
@@ -86,6 +95,8 @@ mod tests {
         let query = Query::parse("q=Write+1M&across=kernel&across=kernel&across=&theta=5%25&page=2");
         let rules = query.rules().unwrap();
         assert_eq!((rules.theta, &rules.across[..], query.page().unwrap()), (0.05, &["kernel".to_owned()][..], 2));
+        assert_eq!(query.to_text(), "?q=Write+1M&across=kernel&across=kernel&theta=5%25&page=2");
+        assert_eq!(Query::parse("q=&x= ").to_text(), "");
         assert!(query.matches("write 1m on xfs") && !query.matches("read 1M"));
         assert!(Query::parse("").matches("anything") && Query::parse("").rules().unwrap() == Rules::default());
         for wrong in ["page=0", "page=-1", "page=x"] {

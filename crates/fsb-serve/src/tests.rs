@@ -184,6 +184,10 @@ fn every_number_of_a_page_is_one_of_the_api() {
         });
         let numbers: Vec<f64> = texts.flatten().map(|text| text.parse().unwrap()).collect();
         assert!(!numbers.is_empty(), "{page}");
+        let footer = body.split("<footer").nth(1).unwrap();
+        let link = local(attributes(footer, "href")).next().unwrap();
+        let (path, query) = link.split_once('?').map_or((&*link, ""), |(path, _)| (path, &link[path.len()..]));
+        assert_eq!(resolve(page.split('?').next().unwrap(), path) + query, api, "the page links to its numbers");
         for number in numbers {
             assert!(known.contains(&number.to_bits()), "{page}: {number} is not in {api}");
         }

@@ -12,6 +12,7 @@ pub mod history;
 pub mod iozone;
 pub mod plans;
 pub mod postmark;
+pub mod serve;
 pub mod serve_runs;
 pub mod traces;
 

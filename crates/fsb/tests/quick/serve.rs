@@ -1,66 +1,13 @@
 //! `fsb serve`: the program as users start it, on runs of the null file system.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
 
-use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::history::Series;
-use crate::common::{command, expect_code, fails, fsb, fsb_json, message, stderr, stdout};
-
-/// A server that ends with this value.
-struct Server {
-    child: Child,
-    address: String,
-}
-
-impl Server {
-    fn start(series: &Series, more: &[&str]) -> Server {
-        let arguments = ["serve", "--store", "index.sqlite", "--listen", "127.0.0.1:0"];
-        let mut child = command(series.path(), &[&arguments, more].concat()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").and_then(|rest| rest.strip_suffix('/')).unwrap();
-        Server { child, address: address.to_owned() }
-    }
-
-    /// Returns the status and the body of an answer.
-    fn get(&self, path: &str, host: &str) -> (u16, String) {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        (status, body.to_owned())
-    }
-
-    fn page(&self, path: &str) -> String {
-        let (status, body) = self.get(path, &self.address);
-        assert_eq!(status, 200, "{path}: {body}");
-        body
-    }
-
-    fn json(&self, path: &str) -> Value {
-        serde_json::from_str(&self.page(path)).unwrap()
-    }
-
-    /// Ends the server by a signal and returns its exit code.
-    fn end(mut self, signal: Signal) -> Option<i32> {
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-        self.child.wait().unwrap().code()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::common::serve::{Server, connect_many};
+use crate::common::{expect_code, fails, fsb, fsb_json, message, stderr, stdout};
 
 fn sample(runs: usize) -> Series {
     let mut series = Series::new();
@@ -142,14 +89,9 @@ fn the_pages_are_written_as_files() {
 
 #[test]
 fn ten_thousand_open_connections_do_not_stop_a_request() {
-    // As many as the limit on open files permits, apart from the other files of this process.
-    let files = getrlimit(Resource::Nofile);
-    let limit = files.maximum.unwrap_or(u64::MAX).min(10_200);
-    let current = files.current.map(|current| current.max(limit));
-    setrlimit(Resource::Nofile, Rlimit { current, maximum: files.maximum }).unwrap();
     let series = sample(1);
     let server = Server::start(&series, &[]);
-    let open: Vec<TcpStream> = (200..limit).map(|_| TcpStream::connect(&server.address).unwrap()).collect();
+    let open = connect_many(&server.address);
     assert!(server.page("/").contains("What changed lately"));
     drop(open);
     assert!(server.page("/").contains("What changed lately"));
