@@ -1,6 +1,6 @@
 //! The store of the index: a file of SQLite, or a database of PostgreSQL.
 //!
-//! Each run is added in one transaction, so a killed process leaves a run whole or not at all. Writers of several
+//! Each run is added within one transaction, so a killed process leaves a run whole or not at all. Writers of several
 //! processes wait for each other. The identity of a run follows from its contents, so adding it twice replaces it.
 
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
 use serde_json::Map;
 
-use crate::data::{Conditions, Entry, IndexedRun, IndexedSeries, StoredPoint, digest};
+use crate::data::{Conditions, Entry, IndexedRun, IndexedSeries, SeriesKey, StoredPoint, digest};
 use crate::database::{Database, DatabaseError, Row, Sqlite, Value};
 
 /// The location of a store.
@@ -277,7 +277,16 @@ impl Store {
     /// Adds a run, or replaces it if the index has it. New labels are added to the stored ones. Returns whether the run
     /// is new.
     pub fn add(&mut self, entry: &Entry) -> Result<bool, HistoryError> {
-        self.write("write", |database| insert(database, entry))
+        self.write("write", |database| insert(database, entry, &mut Inserted::default()))
+    }
+
+    /// Adds several runs as [`Store::add`] does, all or none. A transaction takes much longer than the runs in it.
+    /// Returns for each run whether it is new.
+    pub fn add_all(&mut self, entries: &[Entry]) -> Result<Vec<bool>, HistoryError> {
+        self.write("write", |database| {
+            let mut inserted = Inserted::default();
+            entries.iter().map(|entry| insert(database, entry, &mut inserted)).collect()
+        })
     }
 
     /// Returns all runs in the order of time.
@@ -383,8 +392,39 @@ fn indexed_run(row: &mut Row) -> Result<IndexedRun, DatabaseError> {
     })
 }
 
+/// The identities of the series and environments that a transaction has inserted.
+#[derive(Default)]
+struct Inserted<'e> {
+    series: BTreeMap<&'e SeriesKey, String>,
+    environments: BTreeMap<&'e Conditions, String>,
+}
+
+/// Inserts a series or an environment that the table does not have, and returns its identity.
+fn insert_once<'e, T: Ord + serde::Serialize>(
+    database: &mut dyn Database,
+    statement: &str,
+    item: &'e T,
+    inserted: &mut BTreeMap<&'e T, String>,
+) -> Result<Value, DatabaseError> {
+    if let Some(id) = inserted.get(item) {
+        return Ok(id.as_str().into());
+    }
+    let id = digest(item);
+    database.execute(statement, &[id.as_str().into(), Value::Text(text(item)?)])?;
+    let value = id.as_str().into();
+    inserted.insert(item, id);
+    Ok(value)
+}
+
+const SERIES: &str = "INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+const ENVIRONMENT: &str = "INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING";
+
 /// Writes a run and its points, and returns whether the run is new. Series and environments are added if they are new.
-fn insert(database: &mut dyn Database, entry: &Entry) -> Result<bool, DatabaseError> {
+fn insert<'e>(
+    database: &mut dyn Database,
+    entry: &'e Entry,
+    inserted: &mut Inserted<'e>,
+) -> Result<bool, DatabaseError> {
     let run = &entry.run;
     let id = || Value::from(run.id.as_str());
     let known = database.query(RUN, &[id()])?.first_mut().map(indexed_run).transpose()?;
@@ -401,15 +441,8 @@ fn insert(database: &mut dyn Database, entry: &Entry) -> Result<bool, DatabaseEr
         &[&[id()][..], &columns].concat(),
     )?;
     for point in &entry.points {
-        let (series, environment) = (Value::Text(point.key.id()), Value::Text(digest(&point.conditions)));
-        database.execute(
-            "INSERT INTO series (id, definition) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
-            &[series.clone(), Value::Text(text(&point.key)?)],
-        )?;
-        database.execute(
-            "INSERT INTO environments (id, conditions) VALUES ($1, $2) ON CONFLICT (id) DO NOTHING",
-            &[environment.clone(), Value::Text(text(&point.conditions)?)],
-        )?;
+        let series = insert_once(database, SERIES, &point.key, &mut inserted.series)?;
+        let environment = insert_once(database, ENVIRONMENT, &point.conditions, &mut inserted.environments)?;
         let squared_error = point.squared_error.map_or(Value::Null, Value::Real);
         database.execute(
             "INSERT INTO points (series, at, run, environment, log_mean, squared_error, blocks) \
@@ -438,7 +471,7 @@ fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, DatabaseError
 
 #[cfg(test)]
 mod tests {
-    use crate::data::{EntryPoint, SeriesKey};
+    use crate::data::EntryPoint;
 
     use super::*;
 
@@ -492,6 +525,29 @@ mod tests {
         assert_eq!(other.runs().unwrap()[1].labels.len(), 2);
         other.remove(&["one".to_owned(), "two".to_owned()]).unwrap();
         assert_eq!((store.series().unwrap().len(), store.environments().unwrap().len()), (0, 0));
+    }
+
+    #[test]
+    fn runs_that_share_a_transaction_are_added_as_one_by_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| Store::open_or_create(&Location::File(directory.path().join(name))).unwrap();
+        let (mut together, mut alone) = (open("together"), open("alone"));
+        let entries = [
+            entry("one", "2026-01-02T00:00:00Z", &["ext4", "xfs"], &[]),
+            entry("two", "2026-01-01T00:00:00Z", &["xfs"], &[("commit", "abc")]),
+            entry("one", "2026-01-02T00:00:00Z", &["xfs"], &[]),
+        ];
+        assert_eq!(together.add_all(&entries).unwrap(), [true, true, false]);
+        assert_eq!(entries.each_ref().map(|entry| alone.add(entry).unwrap()), [true, true, false]);
+        assert_eq!(together.runs().unwrap(), alone.runs().unwrap());
+        assert_eq!(together.environments().unwrap(), alone.environments().unwrap());
+        let series = alone.series().unwrap();
+        assert_eq!((together.series().unwrap(), series.len()), (series.clone(), 1));
+        assert_eq!(together.points(&series[0].id).unwrap(), alone.points(&series[0].id).unwrap());
+        // An error in the middle leaves none of them.
+        let wrong = entry("three", "2026-01-03T00:00:00Z", &["ext4", "ext4"], &[]);
+        assert!(together.add_all(&[entry("four", "2026-01-04T00:00:00Z", &["ext4"], &[]), wrong]).is_err());
+        assert_eq!(together.runs().unwrap().len(), 2);
     }
 
     #[test]

@@ -62,7 +62,8 @@ fn false_alarms(noise: Noise, runs: usize, count: usize) -> f64 {
     (0..count).filter(|_| alarms(&series(&mut random, noise, runs, 0, 1.0))).count() as f64 / count as f64
 }
 
-/// Returns the share of steps that are found within `within` runs, at most three runs from their place.
+/// Returns the share of steps that are found within `within` runs, in the right direction and at most that far from their
+/// place.
 fn found(noise: Noise, before: usize, within: usize, ratio: f64, count: usize) -> f64 {
     let mut random = Pcg64Mcg::seed_from_u64(12);
     let is_it = |change: &ChangePoint| change.first.abs_diff(before) <= within && (change.ratio < 1.0) == (ratio < 1.0);

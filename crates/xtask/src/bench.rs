@@ -45,6 +45,9 @@ pub struct Options {
     /// Operations of each measurement.
     #[arg(long, default_value = "2000000", value_parser = clap::value_parser!(u64).range(1000..))]
     operations: u64,
+    /// Trials in the history.
+    #[arg(long, default_value = "1000000", value_parser = clap::value_parser!(u64).range(2000..))]
+    pub trials: u64,
     /// Interleaved rounds.
     #[arg(long, default_value = "11", value_parser = clap::value_parser!(u32).range(9..))]
     pub rounds: u32,
@@ -67,6 +70,8 @@ pub enum BenchPart {
     Filebench,
     /// `fsb compare`.
     Compare,
+    /// `fsb history` and `fsb serve` beside SQLite and a static file.
+    History,
     /// Reads after a heavy write beside reads alone.
     Quiet,
 }

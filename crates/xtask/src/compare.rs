@@ -118,7 +118,8 @@ fn growth(fsb: &Path, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn verdict(kept: bool, budget: f64) -> String {
+/// Returns whether a budget was kept as the end of a line.
+pub fn verdict(kept: bool, budget: f64) -> String {
     format!("  (budget {budget}: {})", if kept { "kept" } else { "MISSED" })
 }
 

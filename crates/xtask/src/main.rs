@@ -12,6 +12,7 @@ mod compare;
 mod cycles;
 mod emulations;
 mod generate;
+mod history;
 mod licences;
 mod peers;
 mod prose;
@@ -31,7 +32,8 @@ struct Arguments {
 enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
-    /// `fsb filebench` beside filebench; `fsb compare` beside a script; then reads after a heavy write beside reads alone.
+    /// `fsb filebench` beside filebench; `fsb compare` beside a script; `fsb history` and `fsb serve` beside SQLite and a
+    /// static file; then reads after a heavy write beside reads alone.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,
@@ -78,6 +80,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Compare) {
                 compare::run(&options.dir, options.rounds)?;
+            }
+            if wanted(BenchPart::History) {
+                history::run(&options.dir, options.rounds, options.trials)?;
             }
             if wanted(BenchPart::Quiet) {
                 quiet::run(&options.dir, options.rounds)?;

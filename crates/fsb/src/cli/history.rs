@@ -230,25 +230,56 @@ struct AddArguments {
 fn add(arguments: &AddArguments) -> anyhow::Result<u8> {
     let at = arguments.at.as_deref().map(|text| time("--at", text)).transpose()?;
     let labels: Labels = arguments.label.iter().map(|text| label(text)).collect::<anyhow::Result<_>>()?;
-    let mut store = arguments.store.open_or_create()?;
-    let (mut new, mut known) = (0, 0);
-    for text in &arguments.results {
-        let (name, results) = sets::results_of(text)?;
-        for found in results {
-            for entry in entries(&found, name.as_deref().unwrap_or_default(), at.as_deref(), &labels)? {
-                let is_new = store.add(&entry)?;
-                if is_new {
-                    new += 1
-                } else {
-                    known += 1
-                }
-                report_entry(&entry)?;
-            }
-        }
-    }
+    let mut adding = Adding { store: arguments.store.open_or_create()?, waiting: Vec::new(), new: 0, known: 0 };
+    let read = adding.read(&arguments.results, at.as_deref(), &labels);
+    // The results before one that cannot be read are added.
+    adding.commit()?;
+    read?;
+    let Adding { new, known, .. } = adding;
     let again = if known > 0 { format!(", {known} replaced") } else { String::new() };
     say(&format!("{} added{again}", counted(new, "run")));
     Ok(exit::DONE)
+}
+
+/// Adds runs to a store, several in each transaction.
+struct Adding {
+    store: Store,
+    /// The runs that were read and are not in the store yet.
+    waiting: Vec<Entry>,
+    /// The number of runs that were not in the store.
+    new: usize,
+    /// The number of runs that were replaced.
+    known: usize,
+}
+
+impl Adding {
+    /// The maximum number of runs in a transaction.
+    const RUNS: usize = 16;
+
+    /// Reads results, and adds them whenever there are enough for a transaction.
+    fn read(&mut self, results: &[OsString], at: Option<&str>, labels: &Labels) -> anyhow::Result<()> {
+        for text in results {
+            let (name, results) = sets::results_of(text)?;
+            for found in results {
+                self.waiting.extend(entries(&found, name.as_deref().unwrap_or_default(), at, labels)?);
+                if self.waiting.len() >= Adding::RUNS {
+                    self.commit()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the waiting runs to the store, and reports them.
+    fn commit(&mut self) -> anyhow::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let added = self.store.add_all(&self.waiting)?;
+        self.new += added.iter().filter(|is_new| **is_new).count();
+        self.known += added.iter().filter(|is_new| !**is_new).count();
+        self.waiting.drain(..).try_for_each(|entry| report_entry(&entry))
+    }
 }
 
 fn time(option: &str, text: &str) -> anyhow::Result<String> {
