@@ -158,7 +158,7 @@ pub(crate) fn answer(site: &Site, place: &Place, query: &Query, is_file: bool) -
         Place::Compare => page(pages::compare(site, query, &links)?),
         Place::CompareReport => compare_report(site, query),
         Place::Matrix => page(pages::matrix_page(site, query, &links)?),
-        Place::ApiOverview => json(&overview(site, &query.rules()?)?),
+        Place::ApiOverview => json(&overview(&*site.analysed(&query.rules()?)?)),
         Place::ApiAllSeries => json(&series_list(site, query, is_file)?),
         Place::ApiSeries(id) => json(&site.series(id, &query.rules()?)?),
         Place::ApiAllRuns => json(&run_list(site, query, is_file)?),

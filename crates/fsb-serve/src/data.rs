@@ -9,8 +9,8 @@ use fsb_stats::{Interval, Verdict};
 use serde::Serialize;
 
 use crate::problem::Problem;
-use crate::query::{Query, Rules};
-use crate::site::Site;
+use crate::query::Query;
+use crate::site::{Site, Snapshot};
 
 /// The maximum number of changes, and of runs, in the overview.
 const RECENT: usize = 50;
@@ -206,8 +206,7 @@ pub struct MatrixValue {
 }
 
 /// Returns the newest changes and runs.
-pub(crate) fn overview(site: &Site, rules: &Rules) -> Result<Overview, Problem> {
-    let snapshot = site.analysed(rules)?;
+pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
     let document = &snapshot.document;
     let is_changed = |series: &&SeriesHistory| series.environments.iter().any(|found| !found.changes.is_empty());
     let changed = document.series.iter().filter(is_changed).count();
@@ -217,7 +216,7 @@ pub(crate) fn overview(site: &Site, rules: &Rules) -> Result<Overview, Problem> 
     let mut changes = changes(&document.series);
     let older = changes.len().saturating_sub(RECENT);
     changes.truncate(RECENT);
-    Ok(Overview {
+    Overview {
         theta: document.theta,
         series: document.series.len(),
         changed,
@@ -226,7 +225,7 @@ pub(crate) fn overview(site: &Site, rules: &Rules) -> Result<Overview, Problem> 
         changes,
         older,
         newest: newest.into_iter().take(RECENT).map(RunEntry::from).collect(),
-    })
+    }
 }
 
 /// Returns all changes, the newest first. Series that changed to another environment with the same run share an entry.

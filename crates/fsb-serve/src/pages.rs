@@ -55,13 +55,19 @@ struct Home<'a> {
     form: RulesForm,
 }
 
-/// Returns the first page: the newest changes and runs.
+/// Returns the first page: the newest changes and runs. The snapshot keeps the page of the server by the default rules.
 pub(crate) fn home(site: &Site, query: &Query, links: &Links) -> Result<String, Problem> {
+    let snapshot = site.snapshot()?;
+    let is_kept = !links.is_file && query.is_empty();
+    if let Some(page) = snapshot.home.get().filter(|_| is_kept) {
+        return Ok(page.clone());
+    }
     let rules = query.rules()?;
-    let found = overview(site, &rules)?;
-    let form = RulesForm::new(&rules, site.snapshot()?.document.series.iter());
+    let found = overview(&*site.analysed(&rules)?);
+    let form = RulesForm::new(&rules, snapshot.document.series.iter());
     let frame = Frame::of_api("What changed lately", links, "overview", query);
-    render(&Home { frame, found, form })
+    let page = render(&Home { frame, found, form })?;
+    Ok(if is_kept { snapshot.home.get_or_init(|| page).clone() } else { page })
 }
 
 #[derive(Template)]

@@ -36,6 +36,10 @@ impl Query {
         self.0.into_iter().filter(|(_, value)| !value.trim().is_empty()).collect()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the parameters that are not empty as the end of an address: `?theta=5%25`. Returns an empty text if there
     /// are none.
     pub(crate) fn to_text(&self) -> String {

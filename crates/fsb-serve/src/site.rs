@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use fsb_history::{Document, HistoryError, Index, IndexedRun, IndexedSeries, Location, Store};
 
@@ -51,6 +51,19 @@ pub(crate) struct Snapshot {
     pub(crate) runs: BTreeMap<String, IndexedRun>,
     /// All series, analysed by the default rules.
     pub(crate) document: Document,
+    /// The first page of the server by the default rules, once it was requested.
+    pub(crate) home: OnceLock<String>,
+}
+
+impl Snapshot {
+    fn new(runs: BTreeMap<String, IndexedRun>, document: Document) -> Arc<Snapshot> {
+        Arc::new(Snapshot { runs, document, home: OnceLock::new() })
+    }
+
+    /// Returns a run.
+    pub(crate) fn run(&self, id: &str) -> Result<&IndexedRun, Problem> {
+        self.runs.get(id).ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
+    }
 }
 
 impl Site {
@@ -90,7 +103,7 @@ impl Site {
         let version = store.version_of_data()?;
         let index = self.index()?;
         let document = index.analyse_all(&[], Rules::default().theta)?;
-        let snapshot = Arc::new(Snapshot { runs: index.runs, document });
+        let snapshot = Snapshot::new(index.runs, document);
         *read = Some(Read { store, version, file, snapshot: Arc::clone(&snapshot) });
         Ok(snapshot)
     }
@@ -103,7 +116,7 @@ impl Site {
         let index = self.index()?;
         check(rules, &index)?;
         let document = index.analyse_all(&rules.across, rules.theta)?;
-        Ok(Arc::new(Snapshot { runs: index.runs, document }))
+        Ok(Snapshot::new(index.runs, document))
     }
 
     /// Returns the document of one series by these rules.
@@ -155,12 +168,5 @@ fn check(rules: &Rules, index: &Index) -> Result<(), Problem> {
     match rules.across.iter().find(|name| !is_known(name)) {
         Some(name) => Err(Problem::Invalid(format!("across: no run has the condition '{name}'"))),
         None => Ok(()),
-    }
-}
-
-impl Snapshot {
-    /// Returns a run.
-    pub(crate) fn run(&self, id: &str) -> Result<&IndexedRun, Problem> {
-        self.runs.get(id).ok_or_else(|| Problem::NotFound(format!("The history has no run {id}.")))
     }
 }
