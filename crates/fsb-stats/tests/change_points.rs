@@ -102,6 +102,26 @@ fn the_place_of_a_step_is_between_its_ends_in_95_of_100() {
     assert!(counts[1] as f64 >= 0.95 * counts[0] as f64, "{counts:?}");
 }
 
+/// The series of TigerBeetle's benchmark with which Apache Otava is tested. At p ≤ 10⁻⁴, Otava finds changes at 71, 95, 117,
+/// 131, 142, 148, 192 and 212.
+#[test]
+fn the_series_that_otava_publishes_has_its_changes() {
+    let mut values: Vec<f64> = include_str!("../testdata/published/otava-tigerbeetle.csv")
+        .lines()
+        .skip(1)
+        .map(|line| line.parse().unwrap())
+        .collect();
+    let firsts = |values: &[f64], theta: f64| -> Vec<usize> {
+        let found = change_points(values, Better::Lower, theta).unwrap();
+        found.changes.iter().map(|change| change.first).collect()
+    };
+    assert_eq!(firsts(&values, 0.01), [10, 71, 95, 117, 131, 192, 212]);
+    assert_eq!(firsts(&values, THETA), [10, 71, 95, 131]);
+    // A run of 15672 hides the change at 15 for 51 runs, and takes its place.
+    values[10] = values[9];
+    assert_eq!(firsts(&values, THETA), [15, 61, 71, 95, 131]);
+}
+
 /// The figures of docs/methods/statistics.md: cargo test -p fsb-stats --test change_points -- --ignored --nocapture
 #[test]
 #[ignore = "takes minutes; it prints figures for the documentation"]
