@@ -155,9 +155,14 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
         let help = "from another machine, use a tunnel: ssh -L 8080:127.0.0.1:8080 HOST";
         return Err(exit::advised(&code::CONFLICT, message, help));
     }
+    // A link is followed only now, because it may lead to another device later.
+    let device = |path: &PathBuf| {
+        let failed = |error| exit::failure(&code::INVALID_VALUE, format!("--wipe {}: {error}", path.display()));
+        path.canonicalize().map_err(failed)
+    };
     let directories = arguments.directory.iter().map(|directory| result_owner::absolute(directory));
     let permitted = Permitted {
-        wipe: arguments.wipe.clone(),
+        wipe: arguments.wipe.iter().map(device).collect::<Result<_, _>>()?,
         directories: directories.collect::<Result<_, _>>()?,
         images: std::env::current_dir()?,
     };

@@ -60,17 +60,20 @@ impl Server {
         self.directory.path()
     }
 
-    /// Sends a request with the cookie of the token and returns the connection.
-    fn send(&self, method: &str, path: &str, form: &str) -> TcpStream {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let (address, token, length) = (&self.address, &self.token, form.len());
+    /// Returns the head of a request with the cookie of the token and a form of `length` bytes.
+    pub fn head(&self, method: &str, path: &str, length: usize) -> String {
+        let (address, token) = (&self.address, &self.token);
         let port = address.rsplit(':').next().unwrap();
-        write!(
-            stream,
+        format!(
             "{method} {path} HTTP/1.1\r\nHost: {address}\r\nOrigin: http://{address}\r\nCookie: fsb-{port}={token}\r\n\
-             Content-Length: {length}\r\nConnection: close\r\n\r\n{form}"
+             Content-Length: {length}\r\nConnection: close\r\n\r\n"
         )
-        .unwrap();
+    }
+
+    /// Sends a request with the cookie of the token and returns the connection.
+    pub fn send(&self, method: &str, path: &str, form: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all((self.head(method, path, form.len()) + form).as_bytes()).unwrap();
         stream
     }
 

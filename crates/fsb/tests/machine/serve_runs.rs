@@ -1,10 +1,13 @@
 //! Runs from a browser: on a real file system with the rights of sudo, and by a real browser.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
+
+use serde_json::json;
 
 use crate::common::serve_runs::{Answer, Server};
 use crate::common::{counting, expect_no_traces, record, scratch, traces};
+use crate::devices::Disk;
 use crate::devtools::Browser;
 use crate::ownership::{NOBODY, sudo};
 
@@ -29,6 +32,44 @@ fn the_helper_of_sudo_measures_a_loop_image_and_the_results_are_those_of_the_inv
     assert_eq!(fs::metadata(run.join("run.json")).unwrap().uid(), NOBODY);
     assert_eq!(record(&run)["plan"]["targets"][0]["file_system"]["fs"], "ext4");
     drop(server);
+    expect_no_traces(&before);
+}
+
+#[test]
+fn only_the_device_that_was_named_at_the_start_is_overwritten() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "losetup");
+    let before = traces();
+    let [named, other] = [Disk::formatted(256), Disk::formatted(256)];
+    let [of_named, of_other] = [&named, &other].map(Disk::content);
+    let links = scratch();
+    let link = links.path().join("disk");
+    symlink(&named.path, &link).unwrap();
+    let server = Server::start(&["--wipe", link.to_str().unwrap()]);
+    // The link was followed once.
+    fs::remove_file(&link).unwrap();
+    symlink(&other.path, &link).unwrap();
+    let [device, another] = [&named, &other].map(|disk| disk.path.to_str().unwrap());
+    let form = server.page("/new");
+    assert!(form.contains(&format!("value=\"{device}\"")) && !form.contains(another), "{form}");
+    for form in [
+        format!("fs=ext4&medium={another}"),
+        format!("fs=ext4&medium={}", link.display()),
+        format!("targets=ext4%40{another}"),
+        format!("targets=ext4%40raid0:{device}%2B{another}"),
+        format!("targets=ext4,journal%3D{another}%40{device}"),
+    ] {
+        let Answer(status, _, body) = server.ask("GET", &format!("/plan?{form}"), "");
+        assert!(status == 400 && body.contains("the device was not named"), "{form}: {status} {body}");
+    }
+    server.run(&format!("fs=ext4&medium={device}&workload=stat&p.files=100&blocks=2"));
+    let last = server.watch_end();
+    assert!(last["progress"].as_str().unwrap().starts_with("complete: "), "{last:#}");
+    let made = record(&server.only_run());
+    assert_eq!(made["plan"]["wipe"], json!([device]), "{:#}", made["plan"]);
+    assert!(named.content() != of_named, "the named device was formatted");
+    assert!(other.content() == of_other, "the other device was not touched");
+    drop((server, named, other));
     expect_no_traces(&before);
 }
 

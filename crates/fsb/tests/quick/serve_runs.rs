@@ -1,10 +1,13 @@
 //! `fsb serve --allow-runs`: runs on the null file system are planned, started, watched and stopped through HTTP.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::common::serve::connect_many;
 use crate::common::serve_runs::{Answer, Server, hidden};
 use crate::common::{expect_code, fails, fsb, record, scratch, stdout, trials, wait_until};
 
@@ -55,6 +58,39 @@ fn a_run_that_is_stopped_from_the_page_ends_unplanned_and_only_one_is_made_at_a_
     assert!(made["stop_reason"].is_null() && made["segments"][0]["ended"].is_string(), "{made:#}");
     let page = server.page("/live");
     assert!(page.contains("fsb run --resume") && page.contains("interrupted"), "{page}");
+}
+
+#[test]
+fn a_run_is_watched_and_stopped_beside_ten_thousand_connections_and_slow_clients() {
+    const WATCHERS: usize = 32;
+    let server = Server::start(&[]);
+    let mut open = connect_many(&server.address);
+    let unfinished = [server.head("GET", "/live", 0)[..40].to_owned(), server.head("POST", "/stop", 100)];
+    for (place, stream) in open.iter_mut().take(200).enumerate() {
+        stream.write_all(unfinished[place % 2].as_bytes()).unwrap();
+    }
+    server.run(LONG);
+    server.watch_results();
+    let mut watchers: Vec<TcpStream> = Vec::new();
+    // The server frees the place of an earlier watcher after some time.
+    wait_until("all places are taken", Duration::from_secs(60), || {
+        let mut watcher = server.send("GET", "/live/events", "");
+        let mut start = [0; 12];
+        watcher.read_exact(&mut start).unwrap();
+        if &start == b"HTTP/1.1 200" {
+            // It reads nothing more.
+            watchers.push(watcher);
+        }
+        watchers.len() == WATCHERS
+    });
+    let Answer(status, _, body) = server.ask("GET", "/live/events", "");
+    assert!(status == 429 && body.contains("Too many pages"), "{status}: {body}");
+    let stop = format!("form_token={}", hidden(&server.page("/live"), "form_token"));
+    assert_eq!(server.ask("POST", "/stop", &stop).0, 303);
+    wait_until("the end of the run", Duration::from_secs(60), || server.page("/live").contains("fsb run --resume"));
+    drop(watchers);
+    wait_until("a free place", Duration::from_secs(60), || server.ask("GET", "/live/events", "").0 == 200);
+    drop(open);
 }
 
 #[test]
