@@ -35,12 +35,12 @@ const SCRIPT: &str = include_str!("../templates/live.js");
 const LARGEST_FORM: usize = 16 << 10;
 /// The time in which a client must send a form.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// The time between two looks at a run that is watched.
+/// The interval at which the server reads the state of a run for its watchers.
 const EVERY: Duration = Duration::from_secs(1);
-/// The pages that receive events at the same time. Others show the state at the time of the request.
+/// The maximum number of pages that receive events. Others show the state at the time of the request.
 const WATCHERS: usize = 32;
 
-/// Starts runs for who has the token.
+/// Starts runs for clients that have the token.
 pub struct Control {
     runs: Box<dyn Runs>,
     token: String,
@@ -109,7 +109,7 @@ fn answer(kind: Kind, content: String) -> Answer {
     Answer { kind, content: content.into_bytes() }
 }
 
-/// Works beside the threads of connections.
+/// Does work on a thread for blocking calls, and returns its answer as a response.
 async fn answered(depth: usize, work: impl FnOnce() -> Result<Answer, Problem> + Send + 'static) -> Response {
     let made = tokio::task::spawn_blocking(work).await;
     match made.unwrap_or_else(|_| Err(Problem::Failed("The page could not be made.".to_owned()))) {

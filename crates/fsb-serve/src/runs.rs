@@ -1,6 +1,7 @@
 //! The interface through which pages start runs, and the data of these pages.
 
 use fsb_report::live::LiveRun;
+use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
 
@@ -88,7 +89,7 @@ pub enum FieldKind {
 }
 
 /// A plan that can be started.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planned {
     /// The digest of the text, by which it is started.
     pub digest: String,
@@ -105,7 +106,7 @@ pub struct Planned {
 }
 
 /// The state of the last run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunStatus {
     /// Whether its process runs.
     pub is_running: bool,

@@ -1,7 +1,7 @@
 //! `fsb serve`: the history in a browser, and with `--allow-runs` runs from a browser.
 //!
-//! With `--allow-runs` this process is the helper, which makes runs. It starts the web process, which has the rights of an
-//! ordinary user, and answers it over a pair of sockets.
+//! With `--allow-runs`, this process is the helper, which makes runs. It starts the web process with the rights of an
+//! ordinary user, and answers its requests over a pair of sockets.
 
 mod client;
 mod form;
@@ -180,10 +180,10 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
         command.uid(uid).gid(gid);
     }
     let mut web = command.spawn()?;
-    // The command holds the other end of the pair, too, and its closing is what ends the helper.
+    // The command has a copy of the end of the web process. The helper ends when all copies are closed.
     drop(command);
     let served = helper.serve(Connection::new(own, LONGEST_REQUEST)?, &signals);
-    // A web process that has ended already is not signalled: it was not reaped yet.
+    // A web process that has already ended is a zombie, which ignores the signal.
     let _ = kill_process(Pid::from_child(&web), Signal::TERM);
     let status = web.wait()?;
     served?;
@@ -195,9 +195,9 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
 
 /// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is the parent.
 pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
-    // Other processes of the same user, such as services that share an account, must not trace this one and send requests.
+    // Other processes of the same user, such as services that share an account, must not trace this one to send requests.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Without the helper no page could start or stop a run.
+    // Without the helper, no page can start or stop a run.
     let _ = set_parent_process_death_signal(Some(Signal::TERM));
     let text = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
     let WebArguments { store, listen, permitted } = serde_json::from_str(text)?;
@@ -211,7 +211,8 @@ pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
     serve_at(listener, listen, site, &[], Some(control))
 }
 
-/// Returns the limits of connections, of which each needs an open file. Raises the limit on open files as far as it may.
+/// Raises the limit on open files as far as the kernel permits, and returns the limits of connections. Each connection needs
+/// an open file.
 fn limits() -> Limits {
     /// Files of the store, of runs that are read, and of the process itself.
     const OWN_FILES: u64 = 128;

@@ -1,4 +1,4 @@
-//! The web process's side of the helper: the pages ask it, and it asks the helper.
+//! The client of the helper in the web process: it passes the requests of pages to the helper.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -9,9 +9,9 @@ use fsb_serve::{Answers, Planned, Problem, RunStatus, Runs, Section};
 
 use super::form;
 use super::policy::Permitted;
-use super::protocol::{Connection, HelperReply, HelperRequest, HelperStatus, LONGEST_REPLY, PlannedRun, RefusalKind};
+use super::protocol::{Connection, HelperReply, HelperRequest, LONGEST_REPLY, RefusalKind};
 
-/// Pages that look at the run within this time share one look.
+/// Requests for the state of the run within this time get the same answer.
 const FRESH: Duration = Duration::from_millis(500);
 
 /// The connection to the helper.
@@ -22,12 +22,13 @@ pub(super) struct HelperClient {
 }
 
 impl HelperClient {
-    /// Returns the client of the helper at the other end of the stream. The form offers what is permitted.
+    /// Returns the client of the helper at the other end of the stream. The form offers the permitted media.
     pub(super) fn new(stream: UnixStream, permitted: Permitted) -> io::Result<HelperClient> {
         let connection = Mutex::new(Connection::new(stream, LONGEST_REPLY)?);
         Ok(HelperClient { permitted, connection, last: Mutex::new(None) })
     }
 
+    /// Sends a request and returns the reply. A refusal is an error.
     fn ask(&self, request: &HelperRequest) -> Result<HelperReply, Problem> {
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = connection.send(request).and_then(|()| connection.receive());
@@ -44,7 +45,7 @@ impl HelperClient {
         }
     }
 
-    /// Carries out a request, after which the state of the run may be another.
+    /// Sends a request that changes the state of the run.
     fn change(&self, request: &HelperRequest) -> Result<(), Problem> {
         let done = self.ask(request);
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -56,7 +57,7 @@ impl HelperClient {
 }
 
 fn unexpected() -> Problem {
-    Problem::Failed("The process that makes runs answered something else.".to_owned())
+    Problem::Failed("The reply of the process that makes runs does not fit the request.".to_owned())
 }
 
 impl Runs for HelperClient {
@@ -67,9 +68,7 @@ impl Runs for HelperClient {
     fn plan(&self, answers: &Answers) -> Result<Planned, Problem> {
         let text = form::plan(answers).map_err(Problem::Invalid)?;
         match self.ask(&HelperRequest::Plan { text })? {
-            HelperReply::Planned(PlannedRun { digest, text, cases, targets, time, warnings }) => {
-                Ok(Planned { digest, text, cases, targets, time, warnings })
-            }
+            HelperReply::Planned(planned) => Ok(planned),
             _ => Err(unexpected()),
         }
     }
@@ -88,8 +87,7 @@ impl Runs for HelperClient {
             return Ok(status.clone());
         }
         match self.ask(&HelperRequest::Status)? {
-            HelperReply::Status(HelperStatus { is_running, directory, live, error }) => {
-                let status = RunStatus { is_running, directory, live, error };
+            HelperReply::Status(status) => {
                 *last = Some((Instant::now(), status.clone()));
                 Ok(status)
             }

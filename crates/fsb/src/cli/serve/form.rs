@@ -17,15 +17,15 @@ const TARGETS: &str = "targets";
 const SUITE: &str = "suite";
 const WORKLOAD: &str = "workload";
 const PLACE: &str = "in";
-/// The start of the names of a workload's parameters.
+/// The prefix of the names of a workload's parameters.
 const PARAMETER: &str = "p.";
-/// The start of the names of controls.
+/// The prefix of the names of controls.
 const CONTROL: &str = "c.";
 
-/// The workload that the suite is measured instead of.
+/// The choice of no single workload.
 const NO_WORKLOAD: &str = "the suite";
 
-/// Lines of text: name, label, effect, example.
+/// Text fields: name, label, effect, default.
 const LINES: [(&str, &str, &str, &str); 6] = [
     ("size", "Image size", "Size of the image; file sizes scale with it.", "2G"),
     ("budget", "Budget", "Time limit of the run, report included.", "5m"),
@@ -35,7 +35,7 @@ const LINES: [(&str, &str, &str, &str); 6] = [
     ("seed", "Seed", "Seed of orders and data.", "random"),
 ];
 
-/// Boxes: name, label, effect.
+/// Checkboxes: name, label, effect.
 const FLAGS: [(&str, &str, &str); 5] = [
     ("one_at_a_time", "One at a time", "Let targets take turns on the whole medium instead of sharing it."),
     (
@@ -48,7 +48,10 @@ const FLAGS: [(&str, &str, &str); 5] = [
     ("keep_affected", "Keep affected trials", "Keep trials that interference affected instead of retrying them."),
 ];
 
-/// Returns the form with the answers that were given so far.
+/// The answer of a checked checkbox.
+const CHECKED: &str = "true";
+
+/// Returns the form with the answers so far.
 pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section> {
     let given = |name: &str| -> Vec<String> {
         answers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
@@ -60,7 +63,6 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
         kind,
         given: given(name),
     };
-    let names = |names: &mut dyn Iterator<Item = &'static str>| names.map(str::to_owned).collect::<Vec<_>>();
     let media = ["loop".to_owned(), "ram".to_owned()].into_iter();
     let media = media.chain(permitted.wipe.iter().map(|device| device.display().to_string())).collect();
     let directories = permitted.directories.iter().map(|directory| directory.display().to_string());
@@ -77,13 +79,14 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
                 FILE_SYSTEM,
                 "File systems",
                 "fsb list file-systems describes them.",
-                FieldKind::Several(names(&mut fs::REGISTRY.iter().map(|fs| fs.name()))),
+                FieldKind::Several(fs::REGISTRY.iter().map(|fs| fs.name().to_owned()).collect()),
             ),
             field(MEDIUM, "Medium", "An image in a file, in memory, or a device of --wipe.", FieldKind::One(media)),
             field(TARGETS, "Further targets", &more, FieldKind::Text(String::new())),
         ],
     }];
     let all = std::iter::once(NO_WORKLOAD).chain(fsb_engine::workload::REGISTRY.iter().map(|workload| workload.name()));
+    let all = all.map(str::to_owned).collect();
     sections.push(Section {
         title: "Work".to_owned(),
         about: String::new(),
@@ -92,9 +95,9 @@ pub(super) fn sections(permitted: &Permitted, answers: &Answers) -> Vec<Section>
                 SUITE,
                 "Suite",
                 "A named list of workloads: fsb list suites describes them.",
-                FieldKind::One(names(&mut suite::REGISTRY.iter().map(|suite| suite.name))),
+                FieldKind::One(suite::REGISTRY.iter().map(|suite| suite.name.to_owned()).collect()),
             ),
-            field(WORKLOAD, "Workload", "A single workload instead of the suite.", FieldKind::One(names(&mut { all }))),
+            field(WORKLOAD, "Workload", "A single workload instead of the suite.", FieldKind::One(all)),
         ],
     });
     let workload = given(WORKLOAD).pop().unwrap_or_default();
@@ -184,11 +187,11 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
             "precision" => repetition.precision = Some(text()),
             "theta" => file.theta = Some(typed(value)),
             "seed" => file.seed = Some(number(name, value)?),
-            "one_at_a_time" => file.one_at_a_time = true,
-            "mkfs_defaults" => file.mkfs_defaults = true,
-            "risky" => file.risky = true,
-            "explain" => file.explain = true,
-            "keep_affected" => file.keep_affected = true,
+            "one_at_a_time" => file.one_at_a_time = is_checked(name, value)?,
+            "mkfs_defaults" => file.mkfs_defaults = is_checked(name, value)?,
+            "risky" => file.risky = is_checked(name, value)?,
+            "explain" => file.explain = is_checked(name, value)?,
+            "keep_affected" => file.keep_affected = is_checked(name, value)?,
             _ => match (name.strip_prefix(CONTROL), name.strip_prefix(PARAMETER)) {
                 (Some(control), _) => drop(file.controls.insert(control.to_owned(), text())),
                 (_, Some(parameter)) => parameters += &format!(",{parameter}={value}"),
@@ -217,4 +220,64 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
 
 fn number<N: std::str::FromStr>(name: &str, value: &str) -> Result<N, String> {
     value.parse().map_err(|_| format!("{name}: '{value}' is not a number"))
+}
+
+fn is_checked(name: &str, value: &str) -> Result<bool, String> {
+    if value == CHECKED { Ok(true) } else { Err(format!("{name}: '{value}' is not {CHECKED}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(pairs: &[(&str, &str)]) -> Answers {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn every_field_of_the_form_sets_something_in_the_plan() {
+        let chosen = answers(&[(WORKLOAD, "read")]);
+        let permitted = Permitted { wipe: vec!["/dev/sdx".into()], ..Permitted::default() };
+        let mut fields = 0;
+        for field in sections(&permitted, &chosen).into_iter().flat_map(|section| section.fields) {
+            let value = match &field.kind {
+                FieldKind::Several(values) | FieldKind::One(values) => values.last().unwrap().clone(),
+                FieldKind::Flag => CHECKED.to_owned(),
+                FieldKind::Text(_) => match field.name.as_str() {
+                    TARGETS => "other=null",
+                    "blocks" | "seed" => "7",
+                    _ => "5",
+                }
+                .to_owned(),
+            };
+            // A medium has no effect without a file system, and a workload replaces a suite.
+            let mut given = match field.name.as_str() {
+                MEDIUM => answers(&[(FILE_SYSTEM, "ext4")]),
+                SUITE => Answers::new(),
+                _ => chosen.clone(),
+            };
+            let before = plan(&given).unwrap();
+            given.push((field.name.clone(), value.clone()));
+            let after = plan(&given).unwrap_or_else(|why| panic!("{}={value}: {why}", field.name));
+            assert!(after != before || field.name == WORKLOAD, "{}={value}: {before}", field.name);
+            fields += 1;
+        }
+        assert!(fields > 30, "{fields}");
+    }
+
+    #[test]
+    fn answers_that_no_field_gives_are_refused() {
+        let all: [(&[(&str, &str)], &str); 6] = [
+            (&[("dir", "/etc")], "no field dir"),
+            (&[("risky", "yes")], "risky: 'yes'"),
+            (&[("blocks", "many")], "blocks: 'many' is not a number"),
+            (&[("size", "2GB")], "size: "),
+            (&[("targets", "\"ext4")], "a quote is not closed"),
+            (&[("p.files", "7")], "choose the workload"),
+        ];
+        for (wrong, expected) in all {
+            let why = plan(&answers(wrong)).unwrap_err();
+            assert!(why.contains(expected), "{wrong:?}: {why}");
+        }
+    }
 }

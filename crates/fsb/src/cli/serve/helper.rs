@@ -15,37 +15,37 @@ use fsb_report::show::counted;
 use fsb_report::{WIDTH, warning_text};
 use fsb_runner::plan_file;
 use fsb_runner::schedule::{self, Expected};
-use fsb_serve::Reports;
+use fsb_serve::{Planned, Reports, RunStatus};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use super::policy::Permitted;
-use super::protocol::{Connection, HelperReply, HelperRequest, HelperStatus, PlannedRun, RefusalKind};
+use super::protocol::{Connection, HelperReply, HelperRequest, RefusalKind};
 use crate::exit::Signals;
 use crate::live::WatchedRun;
 use crate::message::{Level, Message};
 use crate::{coordinator, results};
 
-/// The resolved plans that can be started.
+/// The number of resolved plans that the helper keeps.
 const PLANS: usize = 16;
-/// The requests that do work within [`MINUTE`]. Looking at a run is not limited.
+/// The number of requests within [`MINUTE`]. Requests for the state of the run are not limited.
 const REQUESTS: usize = 60;
 const MINUTE: Duration = Duration::from_secs(60);
-/// The time between two looks at signals and at the run.
+/// The interval at which the helper checks for signals and for the end of the run.
 const EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
-/// The time in which the web process must send a message that it has begun, and take a reply.
+/// The time limit for the web process to complete a message and to accept a reply.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time that a run has to end when the server ends.
+/// The time after which the helper kills a run that does not end with the server.
 const GRACE: Duration = Duration::from_secs(30);
-/// The end of the messages of a run that is read, in bytes.
+/// The number of bytes that the helper reads from the end of the messages of a run.
 const MESSAGES: u64 = 64 << 10;
 
 /// The helper.
 pub(super) struct Helper<'r> {
     permitted: Permitted,
-    /// The numbers of the devices that may be overwritten when the server started.
+    /// The devices that may be overwritten, with the numbers that they had when the server started.
     devices: Vec<(PathBuf, u64)>,
     reports: &'r dyn Reports,
     plans: VecDeque<KeptPlan>,
@@ -61,7 +61,7 @@ struct KeptPlan {
     name: String,
 }
 
-/// A run that was started.
+/// The last run.
 struct StartedRun {
     child: Child,
     /// `None` while it runs.
@@ -73,11 +73,11 @@ struct StartedRun {
 }
 
 impl<'r> Helper<'r> {
-    /// Returns a helper that starts what is permitted.
+    /// Returns a helper that starts only permitted plans.
     ///
     /// # Errors
     ///
-    /// A device that may be overwritten is not a block device.
+    /// A path of `--wipe` is not a block device.
     pub(super) fn new(permitted: Permitted, reports: &'r dyn Reports) -> Result<Helper<'r>, String> {
         let number = |path: &PathBuf| match device_number(path) {
             Some(number) => Ok((path.clone(), number)),
@@ -118,7 +118,7 @@ impl<'r> Helper<'r> {
 
     /// Returns the reply to a request.
     fn answer(&mut self, request: HelperRequest, now: Instant) -> HelperReply {
-        if request != HelperRequest::Status && !self.pace.takes(now) {
+        if request != HelperRequest::Status && !self.pace.permits(now) {
             return HelperReply::refused(
                 RefusalKind::TooMany,
                 "Too many requests in the last minute: try again later.",
@@ -146,16 +146,15 @@ impl<'r> Helper<'r> {
     }
 
     /// Resolves a plan, checks it, and keeps its text.
-    fn plan(&mut self, text: &str) -> Result<PlannedRun, String> {
-        let shown = |error: &dyn std::fmt::Display| error.to_string();
-        let file = plan_file::parse(text, "the plan").map_err(|error| shown(&error))?;
+    fn plan(&mut self, text: &str) -> Result<Planned, String> {
+        let file = plan_file::parse(text, "the plan").map_err(|error| error.to_string())?;
         let file = self.permitted.complete(file)?;
         let cpus = coordinator::cpus_for(&file.controls);
-        let mut resolved = file.resolve(cpus, coordinator::fresh_seed()).map_err(|error| shown(&error))?;
-        fsb_runner::vm::pin(&mut resolved.plan).map_err(|error| shown(&error))?;
+        let mut resolved = file.resolve(cpus, coordinator::fresh_seed()).map_err(|error| error.to_string())?;
+        fsb_runner::vm::pin(&mut resolved.plan).map_err(|error| error.to_string())?;
         let wipe = self.permitted.check(&resolved.plan)?;
         resolved.plan.wipe.clone_from(&wipe);
-        let text = plan_file::print(&resolved.plan).map_err(|error| shown(&error))?;
+        let text = plan_file::print(&resolved.plan).map_err(|error| error.to_string())?;
         let name = coordinator::run_name(&resolved.plan);
         let (record, work, warnings) = coordinator::checked(resolved).map_err(|error| format!("{error:#}"))?;
         let Expected { blocks, time, .. } = schedule::expected(&record, &work);
@@ -167,7 +166,7 @@ impl<'r> Helper<'r> {
                 show_duration(time)
             ),
         };
-        let planned = PlannedRun {
+        let planned = Planned {
             digest: digest(&text),
             cases: record.cells.iter().map(|cell| cell.label.clone()).collect(),
             targets: record.plan.targets.iter().map(|target| target.name.clone()).collect(),
@@ -212,12 +211,12 @@ impl<'r> Helper<'r> {
     /// Stops the run as Ctrl-C does.
     fn stop(&mut self) {
         if let Some(run) = self.run.as_ref().filter(|run| run.status.is_none()) {
-            // It leads a process group of its own. One that has ended meanwhile is reaped later.
+            // The run leads a process group of its own. The signal does nothing if the run has ended meanwhile.
             let _ = kill_process_group(Pid::from_child(&run.child), Signal::INT);
         }
     }
 
-    /// Notes whether the run has ended.
+    /// Stores the exit status of a run that has ended.
     fn reap(&mut self) {
         if let Some(run) = self.run.as_mut().filter(|run| run.status.is_none())
             && let Ok(status) = run.child.try_wait()
@@ -226,7 +225,7 @@ impl<'r> Helper<'r> {
         }
     }
 
-    /// Stops the run and waits for its end, so that the caller outlives it.
+    /// Stops the run and waits for its end, so that no run outlives the server.
     fn finish(&mut self) {
         self.stop();
         let begun = Instant::now();
@@ -234,7 +233,7 @@ impl<'r> Helper<'r> {
             if begun.elapsed() > GRACE
                 && let Some(run) = &mut self.run
             {
-                // The watcher of the run undoes the rest.
+                // The watcher of the run replays its undo ledger.
                 let _ = run.child.kill();
             }
             let _ = poll(&mut [], Some(&EVERY));
@@ -242,22 +241,22 @@ impl<'r> Helper<'r> {
         }
     }
 
-    fn status(&mut self) -> HelperStatus {
+    fn status(&mut self) -> RunStatus {
         self.reap();
-        let Some(run) = &mut self.run else { return HelperStatus::default() };
-        HelperStatus {
+        let Some(run) = &mut self.run else { return RunStatus::default() };
+        RunStatus {
             is_running: run.status.is_none(),
             directory: run.watched.directory().display().to_string(),
-            // A run that is still checked has no directory yet.
+            // The run makes its directory after it has checked the plan.
             live: run.watched.look().ok(),
             error: run.status.map(|status| error_of(&mut run.messages, status)).unwrap_or_default(),
         }
     }
 }
 
-/// Starts a run of exactly the text that was shown.
+/// Starts a run of exactly the text that the page showed.
 fn spawn(plan: &KeptPlan) -> io::Result<StartedRun> {
-    // Under sudo the run reads the plan with the rights of the invoking user, who must not be able to change it.
+    // Under sudo, the run reads the plan with the rights of the invoking user, who must not be able to change it.
     let directory = tempfile::Builder::new().prefix("fsb-serve-").tempdir()?;
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
     let path = directory.path().join("plan.toml");
@@ -270,7 +269,7 @@ fn spawn(plan: &KeptPlan) -> io::Result<StartedRun> {
     for device in &plan.wipe {
         command.arg("--wipe").arg(device);
     }
-    // Ctrl-C ends the server, which then ends the run.
+    // In a process group of its own the run gets no Ctrl-C: the server gets it and stops the run.
     command.process_group(0).stdin(Stdio::null()).stdout(Stdio::null()).stderr(messages.try_clone()?);
     let child = command.spawn()?;
     Ok(StartedRun { child, status: None, messages, watched: WatchedRun::new(&out, WIDTH), _plan: directory })
@@ -292,7 +291,7 @@ fn error_of(messages: &mut File, status: ExitStatus) -> String {
     }
 }
 
-/// Returns the number of a block device; `None` for anything else.
+/// Returns the number of a block device, or `None` if the path is not one.
 fn device_number(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok()?;
     found.file_type().is_block_device().then(|| found.rdev())
@@ -308,16 +307,16 @@ fn digest(text: &str) -> String {
 struct Pace(VecDeque<Instant>);
 
 impl Pace {
-    /// Returns whether another request is taken, and notes it.
-    fn takes(&mut self, now: Instant) -> bool {
+    /// Returns whether the limit permits another request, and counts it.
+    fn permits(&mut self, now: Instant) -> bool {
         while self.0.front().is_some_and(|then| now.duration_since(*then) >= MINUTE) {
             self.0.pop_front();
         }
-        let takes = self.0.len() < REQUESTS;
-        if takes {
+        let permits = self.0.len() < REQUESTS;
+        if permits {
             self.0.push_back(now);
         }
-        takes
+        permits
     }
 }
 
@@ -397,14 +396,14 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_limited_per_minute_but_looks_are_not() {
+    fn requests_are_limited_per_minute_except_for_the_state_of_the_run() {
         let mut helper = helper();
         let start = Instant::now();
         for _ in 0..REQUESTS {
             assert_eq!(helper.answer(HelperRequest::Stop, start), HelperReply::Done);
         }
         assert_eq!(kind(&helper.answer(HelperRequest::Stop, start)), Some(RefusalKind::TooMany));
-        assert_eq!(helper.answer(HelperRequest::Status, start), HelperReply::Status(HelperStatus::default()));
+        assert_eq!(helper.answer(HelperRequest::Status, start), HelperReply::Status(RunStatus::default()));
         assert_eq!(helper.answer(HelperRequest::Stop, start + MINUTE), HelperReply::Done);
     }
 }

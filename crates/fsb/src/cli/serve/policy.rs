@@ -9,7 +9,7 @@ use fsb_model::{Params, Plan, Target};
 use fsb_runner::plan_file::PlanFile;
 use serde::{Deserialize, Serialize};
 
-/// Media that hold a file system in a new file or in memory.
+/// Media that fsb creates: images in files, in memory and in a virtual machine.
 const OWN_MEDIA: [&str; 3] = ["loop", "ram", "vm"];
 /// The medium that is made of other media.
 const ARRAY: &str = "raid0";
@@ -26,11 +26,11 @@ pub(super) struct Permitted {
 }
 
 impl Permitted {
-    /// Completes a written plan: images are made in the directory of the server.
+    /// Sets the directory of images of a plan to the one of the server.
     ///
     /// # Errors
     ///
-    /// The plan names files or programs of the host. It is refused before it is resolved, because that reads them.
+    /// The plan names files or programs of the host. The check precedes the resolution, which would read them.
     pub(super) fn complete(&self, file: PlanFile) -> Result<PlanFile, String> {
         if file.dir.is_some() || file.root.is_some() {
             return Err("a plan of a browser names no directory of the host".to_owned());
@@ -83,7 +83,7 @@ impl Permitted {
                 other => return Err(format!("a plan of a browser does not use the medium {other}")),
             };
             for member in members.into_iter().map(Path::new) {
-                // The name must be the very one of the command line: links may lead elsewhere by now.
+                // The server has resolved the paths of --wipe. A link in a plan could lead to another device later.
                 let named = self.wipe.iter().find(|named| named.as_path() == member);
                 let help = format!("start the server with --wipe {}", member.display());
                 wiped.insert(named.ok_or_else(|| format!("the device was not named: {help}"))?.clone());
@@ -97,7 +97,8 @@ fn is_path(text: &str) -> bool {
     text.contains('/') || text.ends_with(".deb")
 }
 
-/// Returns whether a browser may give a parameter: neither commands nor files of the host nor program text.
+/// Returns whether a plan of a browser may set a parameter of this kind. It sets no commands, files of the host or program
+/// texts.
 pub(super) fn is_offered(kind: &ParameterKind) -> bool {
     use ParameterKind::{Command, Lines, Path, Paths, Table, Tables};
     !matches!(kind, Command | Lines | Path | Paths | Table(_) | Tables(_))

@@ -4,11 +4,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use fsb_report::live::LiveRun;
+use fsb_serve::{Planned, RunStatus};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The longest request, in bytes. The web process may be in the hands of an attacker.
+/// The longest request, in bytes. An attacker may control the web process.
 pub(super) const LONGEST_REQUEST: u64 = 256 << 10;
 /// The longest reply, in bytes: a report.
 pub(super) const LONGEST_REPLY: u64 = 256 << 20;
@@ -40,11 +40,11 @@ pub(super) enum HelperRequest {
 #[serde(tag = "reply", rename_all = "snake_case")]
 pub(super) enum HelperReply {
     /// The resolved plan.
-    Planned(PlannedRun),
+    Planned(Planned),
     /// The request was carried out.
     Done,
     /// The state of the last run.
-    Status(HelperStatus),
+    Status(RunStatus),
     /// The report of the last run.
     Report {
         /// A page.
@@ -59,26 +59,6 @@ pub(super) enum HelperReply {
     },
 }
 
-/// A resolved plan that can be started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct PlannedRun {
-    pub(super) digest: String,
-    pub(super) text: String,
-    pub(super) cases: Vec<String>,
-    pub(super) targets: Vec<String>,
-    pub(super) time: String,
-    pub(super) warnings: Vec<String>,
-}
-
-/// The state of the last run.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct HelperStatus {
-    pub(super) is_running: bool,
-    pub(super) directory: String,
-    pub(super) live: Option<LiveRun>,
-    pub(super) error: String,
-}
-
 /// The kind of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -89,9 +69,9 @@ pub(super) enum RefusalKind {
     Busy,
     /// Too many requests came in the last minute.
     TooMany,
-    /// Something that was asked for does not exist.
+    /// The plan or the report does not exist.
     Missing,
-    /// The helper could not do it.
+    /// The operating system refused to start the run.
     Failed,
 }
 
@@ -110,7 +90,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Returns the end that receives messages of at most `longest` bytes.
+    /// Returns an end that receives messages of at most `longest` bytes.
     pub(super) fn new(stream: UnixStream, longest: u64) -> io::Result<Connection> {
         Ok(Connection { writer: stream.try_clone()?, reader: BufReader::new(stream), longest })
     }
@@ -143,12 +123,12 @@ impl Connection {
         }
     }
 
-    /// Returns whether a received message waits to be taken.
+    /// Returns whether bytes of a further message were received already.
     pub(super) fn has_buffered(&self) -> bool {
         !self.reader.buffer().is_empty()
     }
 
-    /// Returns the stream, to wait for messages.
+    /// Returns the stream, on which callers poll for messages.
     pub(super) fn stream(&self) -> &UnixStream {
         self.reader.get_ref()
     }
