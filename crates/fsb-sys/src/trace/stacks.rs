@@ -420,6 +420,17 @@ mod record {
     pub(super) const STACK: i16 = 32;
     pub(super) const TASK: i16 = 40;
     pub(super) const STATE: i16 = 48;
+    /// All but the kind.
+    pub(super) const FIELDS: [i16; 6] = [OUT, WOKEN, IN, STACK, TASK, STATE];
+}
+
+/// The origin of the value of a field of a record.
+enum Origin {
+    Register(Register),
+    /// Eight bytes at an offset from the address in a register.
+    Word(Register, i16),
+    /// Four bytes at an offset from the address in a register.
+    Half(Register, i16),
 }
 
 /// The kernel objects that the programs use.
@@ -455,7 +466,8 @@ struct Request {
     flags: i16,
 }
 
-/// Offsets on the stack, from its end. [`Assembler::number_task`] writes the last eight bytes.
+/// Offsets on the stack, from its end. [`Assembler::number_task`] writes the number of the current thread.
+const CURRENT: i16 = -8;
 const ENTRY: i16 = -56;
 const KEY: i16 = -64;
 const ZERO: i16 = -72;
@@ -505,7 +517,7 @@ impl Assembler {
         self.expect_followed(known);
         self.load(R1, R6, lock);
         self.store(R10, LOCK, R1);
-        self.load(R1, R10, -8);
+        self.load(R1, R10, CURRENT);
         self.store(R10, LOCK + 8, R1);
     }
 
@@ -541,8 +553,8 @@ impl Assembler {
         self.land(none);
     }
 
-    /// Reserves a record in R0. If the ring is full, counts a lost record and sets R0 to 0.
-    fn reserve_record(&mut self, known: &Known) -> usize {
+    /// Reserves a record, writes it and submits it. Fields that are not among `fields` are 0.
+    fn write_record(&mut self, known: &Known, kind: u64, fields: &[(i16, Origin)]) {
         self.wide(R1, known.ring as u64, MAP);
         self.set(R2, size_of::<Record>() as i32);
         self.set(R3, 0);
@@ -551,30 +563,25 @@ impl Assembler {
         self.count_lost(known);
         let lost = self.jump();
         self.land(reserved);
-        lost
-    }
-
-    /// Writes a record that has one time, in R8, and submits it. `stack` and `task` are registers.
-    fn write_moment(&mut self, known: &Known, kind: u64, stack: Option<Register>, task: impl FnOnce(&mut Assembler)) {
-        let lost = self.reserve_record(known);
         self.store_number(R0, record::KIND, kind as i32);
-        self.store(R0, record::OUT, R8);
-        for field in [record::WOKEN, record::IN, record::STACK, record::STATE] {
-            self.store_number(R0, field, 0);
+        for field in record::FIELDS {
+            match fields.iter().find(|(own, _)| *own == field) {
+                None => self.store_number(R0, field, 0),
+                Some((_, Origin::Register(register))) => self.store(R0, field, *register),
+                Some((_, Origin::Word(base, offset))) => {
+                    self.load(R1, *base, *offset);
+                    self.store(R0, field, R1);
+                }
+                Some((_, Origin::Half(base, offset))) => {
+                    self.load_half(R1, *base, *offset);
+                    self.store(R0, field, R1);
+                }
+            }
         }
-        if let Some(stack) = stack {
-            self.store(R0, record::STACK, stack);
-        }
-        task(self);
-        self.store(R0, record::TASK, R1);
-        self.submit_record();
-        self.land(lost);
-    }
-
-    fn submit_record(&mut self) {
         self.copy(R1, R0);
         self.set(R2, NO_WAKEUP);
         self.call(RING_SUBMIT);
+        self.land(lost);
     }
 }
 
@@ -590,22 +597,15 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.copy(R8, R0);
     asm.call(KTIME_NS);
     asm.copy(R7, R0);
-    let lost = asm.reserve_record(known);
-    asm.store_number(R0, record::KIND, kind::OFF as i32);
-    asm.store(R0, record::IN, R7);
     let fields = [
-        (asleep::OUT, record::OUT),
-        (asleep::WOKEN, record::WOKEN),
-        (asleep::STACK, record::STACK),
-        (asleep::TASK, record::TASK),
-        (asleep::STATE, record::STATE),
+        (record::IN, Origin::Register(R7)),
+        (record::OUT, Origin::Word(R8, asleep::OUT)),
+        (record::WOKEN, Origin::Word(R8, asleep::WOKEN)),
+        (record::STACK, Origin::Word(R8, asleep::STACK)),
+        (record::TASK, Origin::Word(R8, asleep::TASK)),
+        (record::STATE, Origin::Word(R8, asleep::STATE)),
     ];
-    for (from, to) in fields {
-        asm.load(R1, R8, from);
-        asm.store(R0, to, R1);
-    }
-    asm.submit_record();
-    asm.land(lost);
+    asm.write_record(known, kind::OFF, &fields);
     asm.delete(known.asleep, KEY);
     asm.land(unknown);
     // The previous thread, which is still the current one.
@@ -621,13 +621,13 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.end();
     named.into_iter().for_each(|jump| asm.land(jump));
     asm.load_half(R1, R6, at.previous);
-    asm.store(R10, -8, R1);
+    asm.store(R10, CURRENT, R1);
     asm.land(followed);
     asm.load(R7, R6, at.state);
     asm.end_if_any(R7, ENDED);
     asm.stack_id(known);
     asm.store(R10, ENTRY + asleep::STACK, R0);
-    asm.load(R1, R10, -8);
+    asm.load(R1, R10, CURRENT);
     asm.store(R10, ENTRY + asleep::TASK, R1);
     asm.store(R10, ENTRY + asleep::STATE, R7);
     asm.store_half(R10, ENTRY + asleep::STATE + 4, R9);
@@ -666,7 +666,12 @@ fn samples(known: &Known) -> Vec<u64> {
     asm.copy(R7, R0);
     asm.call(KTIME_NS);
     asm.copy(R8, R0);
-    asm.write_moment(known, kind::RAN, Some(R7), |asm| asm.load(R1, R10, -8));
+    let fields = [
+        (record::OUT, Origin::Register(R8)),
+        (record::STACK, Origin::Register(R7)),
+        (record::TASK, Origin::Word(R10, CURRENT)),
+    ];
+    asm.write_record(known, kind::RAN, &fields);
     asm.finish(0)
 }
 
@@ -681,7 +686,7 @@ fn flushes(known: &Known, at: &Request, kind: u64) -> Vec<u64> {
     asm.load_half(R7, R1, at.device);
     asm.call(KTIME_NS);
     asm.copy(R8, R0);
-    asm.write_moment(known, kind, None, |asm| asm.copy(R1, R7));
+    asm.write_record(known, kind, &[(record::OUT, Origin::Register(R8)), (record::TASK, Origin::Register(R7))]);
     asm.finish(1)
 }
 
@@ -707,18 +712,14 @@ fn completes(known: &Known, at: &Request) -> Vec<u64> {
     asm.delete(known.issued, KEY);
     asm.call(KTIME_NS);
     asm.copy(R9, R0);
-    let lost = asm.reserve_record(known);
-    asm.store_number(R0, record::KIND, kind::REQUEST as i32);
-    asm.store(R0, record::OUT, R8);
-    asm.store(R0, record::IN, R9);
-    asm.load_half(R1, R6, at.sectors);
-    asm.store(R0, record::WOKEN, R1);
-    asm.load(R1, R6, at.sector);
-    asm.store(R0, record::STACK, R1);
-    asm.store_number(R0, record::TASK, 0);
-    asm.store(R0, record::STATE, R7);
-    asm.submit_record();
-    asm.land(lost);
+    let fields = [
+        (record::OUT, Origin::Register(R8)),
+        (record::IN, Origin::Register(R9)),
+        (record::WOKEN, Origin::Half(R6, at.sectors)),
+        (record::STACK, Origin::Word(R6, at.sector)),
+        (record::STATE, Origin::Register(R7)),
+    ];
+    asm.write_record(known, kind::REQUEST, &fields);
     asm.finish(1)
 }
 
@@ -750,17 +751,13 @@ fn acquires(known: &Known, lock: i16) -> Vec<u64> {
     asm.delete(known.contended, LOCK);
     asm.call(KTIME_NS);
     asm.copy(R9, R0);
-    let lost = asm.reserve_record(known);
-    asm.store_number(R0, record::KIND, kind::CONTENDED as i32);
-    asm.store(R0, record::OUT, R7);
-    asm.store(R0, record::IN, R9);
-    asm.store(R0, record::STACK, R8);
-    asm.load(R1, R10, -8);
-    asm.store(R0, record::TASK, R1);
-    asm.store_number(R0, record::WOKEN, 0);
-    asm.store_number(R0, record::STATE, 0);
-    asm.submit_record();
-    asm.land(lost);
+    let fields = [
+        (record::OUT, Origin::Register(R7)),
+        (record::IN, Origin::Register(R9)),
+        (record::STACK, Origin::Register(R8)),
+        (record::TASK, Origin::Word(R10, CURRENT)),
+    ];
+    asm.write_record(known, kind::CONTENDED, &fields);
     asm.finish(1)
 }
 
@@ -773,7 +770,7 @@ fn commits(known: &Known, device: Option<i16>, kind: u64) -> Vec<u64> {
     }
     asm.call(KTIME_NS);
     asm.copy(R8, R0);
-    asm.write_moment(known, kind, None, |asm| asm.copy(R1, R7));
+    asm.write_record(known, kind, &[(record::OUT, Origin::Register(R8)), (record::TASK, Origin::Register(R7))]);
     asm.finish(1)
 }
 
