@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use fsb_model::traced::{CommitKind, RequestKind, ThreadKind, TimeClass, TimePart, Traced, TracedRequest};
+use fsb_model::traced::{
+    Activity, CommitKind, RequestKind, RequestTotals, ThreadKind, TimeClass, TimePart, Traced, TracedRequest,
+    TracedStack,
+};
 use serde::Serialize;
 
 /// The most functions of a difference.
@@ -124,26 +127,22 @@ impl TracedWork {
     /// Pairs the traced trials of the candidate and the baseline in the same blocks.
     pub(super) fn from_pairs(pairs: &[[&Traced; 2]]) -> TracedWork {
         let requests = per_operation(pairs, |traced| {
-            let values = traced.requests.iter().flat_map(|totals| {
-                let values = [totals.count, totals.bytes, totals.ns];
-                values.into_iter().enumerate().map(|(place, value)| ((totals.kind, place), value))
-            });
-            values.collect()
+            let values = |totals: &RequestTotals| (totals.kind, [totals.count, totals.bytes, totals.ns]);
+            traced.requests.iter().map(values).collect()
         });
-        let of_kind = |kind: RequestKind, place: usize| requests.get(&(kind, place)).copied().unwrap_or_default();
-        let kinds = requests.keys().filter(|(_, place)| *place == 0).map(|(kind, _)| RequestRate {
-            kind: *kind,
-            count: of_kind(*kind, 0),
-            bytes: of_kind(*kind, 1),
-            seconds: seconds(of_kind(*kind, 2)),
+        let requests = requests.into_iter().map(|(kind, [count, bytes, ns])| RequestRate {
+            kind,
+            count,
+            bytes,
+            seconds: seconds(ns),
         });
         let commits =
-            per_operation(pairs, |traced| traced.commits.iter().map(|(kind, count)| (*kind, *count)).collect());
+            per_operation(pairs, |traced| traced.commits.iter().map(|(kind, count)| (*kind, [*count])).collect());
         let shown = pairs.iter().find(|pair| pair.iter().all(|traced| !traced.shown_requests.is_empty()));
         TracedWork {
             frames: frames(pairs),
-            requests: kinds.collect(),
-            commits: commits.into_iter().map(|(kind, count)| CommitRate { kind, count }).collect(),
+            requests: requests.collect(),
+            commits: commits.into_iter().map(|(kind, [count])| CommitRate { kind, count }).collect(),
             locks: pairs.iter().flatten().any(|traced| traced.locks.is_some()).then(|| locks(pairs)),
             kernel_threads: kernel_threads(pairs),
             shown_requests: shown.map(|pair| pair.map(|traced| traced.shown_requests.clone())).unwrap_or_default(),
@@ -151,17 +150,20 @@ impl TracedWork {
     }
 }
 
-/// Returns the means over the blocks of quantities per operation.
-fn per_operation<'t, K: Ord>(
+/// Returns the means over the blocks of quantities per operation. Each key has `N` of them.
+fn per_operation<'t, K: Ord, const N: usize>(
     pairs: &[[&'t Traced; 2]],
-    values: impl Fn(&'t Traced) -> Vec<(K, u64)>,
-) -> BTreeMap<K, PerOperation> {
-    let mut means: BTreeMap<K, PerOperation> = BTreeMap::new();
+    values: impl Fn(&'t Traced) -> Vec<(K, [u64; N])>,
+) -> BTreeMap<K, [PerOperation; N]> {
+    let mut means: BTreeMap<K, [PerOperation; N]> = BTreeMap::new();
     for pair in pairs {
         let [candidate, baseline] = *pair;
         let mut add = |traced: &'t Traced, side: fn(&mut PerOperation) -> &mut f64| {
-            for (key, value) in values(traced) {
-                *side(means.entry(key).or_default()) += value as f64 / traced.operations as f64 / pairs.len() as f64;
+            for (key, values) in values(traced) {
+                let own = means.entry(key).or_insert([PerOperation::default(); N]);
+                for (mean, value) in own.iter_mut().zip(values) {
+                    *side(mean) += value as f64 / traced.operations as f64 / pairs.len() as f64;
+                }
             }
         };
         add(candidate, |mean| &mut mean.candidate);
@@ -180,18 +182,18 @@ fn frames(pairs: &[[&Traced; 2]]) -> Vec<TimeFrame> {
         let frames = traced.parts().into_iter().flat_map(|TimePart { class, stack, ns }| {
             let mut path = vec![class.name()];
             path.extend(stack.map(|stack| stack.path()).unwrap_or_default());
-            (1..=path.len()).map(move |depth| (path[..depth].to_vec(), ns)).collect::<Vec<_>>()
+            (1..=path.len()).map(move |depth| (path[..depth].to_vec(), [ns])).collect::<Vec<_>>()
         });
         frames.collect()
     });
-    let whole: f64 = times.iter().filter(|(path, _)| path.len() == 1).map(|(_, ns)| ns.mean()).sum();
-    let mut sizes: Vec<f64> = times.values().map(|ns| ns.mean()).collect();
+    let whole: f64 = times.iter().filter(|(path, _)| path.len() == 1).map(|(_, [ns])| ns.mean()).sum();
+    let mut sizes: Vec<f64> = times.values().map(|[ns]| ns.mean()).collect();
     sizes.sort_by(|one, other| other.total_cmp(one));
     // A frame is at least as large as those of the functions that it called, so none is left without its caller.
     let least = sizes.get(MOST_FRAMES).map_or(0.0, |next| next * (1.0 + f64::EPSILON)).max(whole * LEAST_SHARE);
     // Paths in their order have each frame before those of the functions that it called.
-    let shown = times.into_iter().filter(|(_, ns)| ns.mean() >= least && ns.mean() > 0.0);
-    let frame = |(path, ns): (Vec<&str>, PerOperation)| {
+    let shown = times.into_iter().filter(|(_, [ns])| ns.mean() >= least && ns.mean() > 0.0);
+    let frame = |(path, [ns]): (Vec<&str>, [PerOperation; 1])| {
         let name = path.last().copied().unwrap_or_default().to_owned();
         TimeFrame { depth: path.len() as u32 - 1, name, seconds: seconds(ns) }
     };
@@ -200,21 +202,15 @@ fn frames(pairs: &[[&Traced; 2]]) -> Vec<TimeFrame> {
 
 fn locks(pairs: &[[&Traced; 2]]) -> Vec<LockContention> {
     let found = per_operation(pairs, |traced| {
-        let stacks = traced.locks.iter().flatten().flat_map(|stack| {
-            let [_, part] = TimePart::of_wait(stack);
-            let key = |is_time: bool| (part.class, stack.lock_caller().unwrap_or_default().to_owned(), is_time);
-            [(key(false), stack.count), (key(true), stack.ns)]
-        });
-        stacks.collect()
+        let values = |stack: &TracedStack| {
+            let class = TimeClass::of_stack(stack, Activity::Waits);
+            ((class, stack.lock_caller().unwrap_or_default().to_owned()), [stack.count, stack.ns])
+        };
+        traced.locks.iter().flatten().map(values).collect()
     });
-    let counts = found.iter().filter(|((.., is_time), _)| !is_time);
-    let mut locks: Vec<LockContention> = counts
-        .map(|((class, function, _), count)| LockContention {
-            class: *class,
-            function: function.clone(),
-            count: *count,
-            seconds: found.get(&(*class, function.clone(), true)).copied().map(seconds).unwrap_or_default(),
-        })
+    let mut locks: Vec<LockContention> = found
+        .into_iter()
+        .map(|((class, function), [count, ns])| LockContention { class, function, count, seconds: seconds(ns) })
         .collect();
     locks.sort_by(|one, other| other.seconds.difference().abs().total_cmp(&one.seconds.difference().abs()));
     locks.truncate(MOST_LOCKS);
@@ -226,16 +222,16 @@ fn kernel_threads(pairs: &[[&Traced; 2]]) -> Vec<KernelThreadTime> {
         let of_kind = traced.kernel_threads.iter().flat_map(|threads| {
             let waits = threads.waits.iter().flat_map(TimePart::of_wait).map(|part| (Some(part.class), part.ns));
             let others = [(None, threads.run_ns), (Some(TimeClass::RunQueue), threads.run_queue_ns)];
-            waits.chain(others).map(|(class, ns)| ((threads.kind, class), ns))
+            waits.chain(others).map(|(class, ns)| ((threads.kind, class), [ns]))
         });
-        of_kind.filter(|(_, ns)| *ns > 0).collect()
+        of_kind.filter(|(_, [ns])| *ns > 0).collect()
     });
-    times.into_iter().map(|((kind, class), ns)| KernelThreadTime { kind, class, seconds: seconds(ns) }).collect()
+    times.into_iter().map(|((kind, class), [ns])| KernelThreadTime { kind, class, seconds: seconds(ns) }).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use fsb_model::traced::{KernelThreads, RequestTotals, TracedStack};
+    use fsb_model::traced::KernelThreads;
 
     use super::*;
 
