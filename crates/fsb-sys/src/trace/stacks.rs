@@ -21,8 +21,9 @@ use crate::read_text;
 const RING: usize = 16 << 20;
 /// The most threads that are off their processors at a time.
 const MOST_TASKS: u64 = 16_384;
-/// The most different stacks.
-const MOST_STACKS: u64 = 8192;
+/// The most different stacks. The place of a stack in the map is a hash value, and a stack whose place is taken has no id. With
+/// this number, that concerns less than one in a hundred, if a trial has some hundred stacks.
+const MOST_STACKS: u64 = 65_536;
 /// The most block requests under way, and the most locks that threads wait for.
 const MOST_UNDER_WAY: u64 = 16_384;
 /// The most functions of a stack. The innermost ones are kept.
@@ -135,13 +136,18 @@ impl StackWatch {
     /// # Errors
     /// Fails if the kernel is too old or was built without eBPF or tracepoints, or if this process lacks the privileges.
     pub fn open() -> io::Result<StackWatch> {
+        StackWatch::with_room(MOST_STACKS)
+    }
+
+    /// Starts with room for a number of different stacks.
+    fn with_room(most_stacks: u64) -> io::Result<StackWatch> {
         let map = |kind: u64, [key, value]: [u64; 2], entries: u64| {
             bpf(MAP_CREATE, &[kind | key << 32, value | entries << 32])
         };
         let (followed, devices) = (map(HASH, [4, 8], 4)?, map(HASH, [4, 8], 4)?);
         let (asleep, issued) = (map(HASH, [4, asleep::SIZE], MOST_TASKS)?, map(HASH, [8, 8], MOST_UNDER_WAY)?);
         let contended = map(HASH, [16, 16], MOST_UNDER_WAY)?;
-        let (stacks, lost) = (map(STACK_TRACE, [4, 8 * DEEPEST as u64], MOST_STACKS)?, map(ARRAY, [4, 8], 1)?);
+        let (stacks, lost) = (map(STACK_TRACE, [4, 8 * DEEPEST as u64], most_stacks)?, map(ARRAY, [4, 8], 1)?);
         let ring = bpf(MAP_CREATE, &[RING_BUFFER, (RING as u64) << 32])?;
         let known = Known {
             namespace: own_namespace()?,
@@ -277,7 +283,7 @@ impl StackWatch {
         Some(addresses.into_iter().take_while(|address| *address != 0).collect())
     }
 
-    /// Returns the number of observations that were lost because the ring or a map was full.
+    /// Returns the number of observations or stacks that were lost because the ring or a map was full.
     pub fn lost(&self) -> u64 {
         let (id, mut count) = (0u32, 0u64);
         let words = [self.lost.as_raw_fd() as u64, (&raw const id) as u64, (&raw mut count) as u64];
@@ -367,6 +373,8 @@ impl Symbols {
 /// The bits of a thread's state in which it waits for something else than a processor: sleeping, with signals or without,
 /// stopped, traced, parked, or idle.
 const BLOCKED: u64 = 0xcf;
+/// The id of a stack whose place in the map is taken by another one: `-EEXIST`.
+const PLACE_TAKEN: i32 = -libc::EEXIST;
 /// The bits of the state of a thread that has ended.
 const ENDED: i32 = 0x30;
 
@@ -536,12 +544,19 @@ impl Assembler {
         self.end_if_equal(R0, 0);
     }
 
-    /// Stores the id of the kernel stack of the context in R6 into R0. The id is negative if there is none.
+    /// Stores the id of the kernel stack of the context in R6 into R0. The id is negative if there is none. If the place of
+    /// the stack in the map is taken, uses the place that it has without its innermost function.
     fn stack_id(&mut self, known: &Known) {
-        self.copy(R1, R6);
-        self.wide(R2, known.stacks as u64, MAP);
-        self.set(R3, 0);
-        self.call(STACK_ID);
+        let found = [0, 1].map(|skipped| {
+            self.copy(R1, R6);
+            self.wide(R2, known.stacks as u64, MAP);
+            self.set(R3, skipped);
+            self.call(STACK_ID);
+            self.jump_unless_equal(R0, PLACE_TAKEN)
+        });
+        self.count_lost(known);
+        self.set(R0, PLACE_TAKEN);
+        found.into_iter().for_each(|jump| self.land(jump));
     }
 
     fn count_lost(&mut self, known: &Known) {
@@ -790,6 +805,35 @@ mod tests {
         assert_eq!(symbols.name(0xffff_ffff_c000_0010), Some("xfs_log_force"));
         assert_eq!(symbols.name(0x10), None);
         assert_eq!(Symbols::parse("0000000000000000 T _text\n").functions.len(), 0);
+    }
+
+    /// With room for one stack, that of the wait below or that of a sample has none.
+    #[test]
+    fn a_stack_whose_place_is_taken_is_counted_as_lost() {
+        if !fsb_testkit::root_for("a_stack_whose_place_is_taken_is_counted_as_lost") {
+            return;
+        }
+        let mut watch = StackWatch::with_room(1).expect("programs that the kernel accepts");
+        watch.follow(Some(std::process::id()), None).expect("follow");
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let mut stacks = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            file.as_file().write_all(b"x").expect("write");
+            file.as_file().sync_all().expect("sync");
+            let child = std::process::Command::new("true").status();
+            assert!(child.expect("true").success());
+            watch.drain(|observation| {
+                if let Observation::Off { process, stack, .. } = observation
+                    && process == std::process::id()
+                {
+                    stacks.insert(stack);
+                }
+            });
+            if stacks.contains(&StackId(PLACE_TAKEN.into())) {
+                break;
+            }
+        }
+        assert!(stacks.contains(&StackId(PLACE_TAKEN.into())) && watch.lost() > 0, "{stacks:?}, {} lost", watch.lost());
     }
 
     /// A child that waits for its standard input is off its processor until this process writes there.
