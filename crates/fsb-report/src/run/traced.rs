@@ -163,16 +163,8 @@ fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplana
     if pairs.is_empty() && problems.is_empty() {
         problems.push("the budget held no traced block".to_owned());
     }
-    let mut classes: BTreeSet<TimeClass> = pairs.iter().flatten().flat_map(|costs| costs.keys().copied()).collect();
-    if !pairs.is_empty() {
-        classes.insert(TimeClass::Unexplained);
-    }
-    let level = 1.0 - (1.0 - LEVEL) / classes.len().max(1) as f64;
-    let mut causes: Vec<TracedCause> = classes.into_iter().map(|class| cause(class, &pairs, level)).collect();
+    let causes = causes(&pairs);
     let seconds = causes.iter().map(|cause| cause.seconds).sum();
-    // The unexplained time is always last.
-    let size = |cause: &TracedCause| if cause.class == TimeClass::Unexplained { -1.0 } else { cause.seconds.abs() };
-    causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
     let [candidate, baseline] = targets;
     TracedExplanation {
         workload: workload.to_owned(),
@@ -186,6 +178,20 @@ fn explanation(workload: &str, targets: &[TracedTarget<'_>; 2]) -> TracedExplana
         work: (!traced.is_empty()).then(|| TracedWork::from_pairs(&traced)),
         problems,
     }
+}
+
+/// Returns the classes of time of paired trials: the largest difference first, and the unexplained time last.
+fn causes(pairs: &[[Costs; 2]]) -> Vec<TracedCause> {
+    let mut classes: BTreeSet<TimeClass> = pairs.iter().flatten().flat_map(|costs| costs.keys().copied()).collect();
+    if !pairs.is_empty() {
+        classes.insert(TimeClass::Unexplained);
+    }
+    let level = 1.0 - (1.0 - LEVEL) / classes.len().max(1) as f64;
+    let mut causes: Vec<TracedCause> = classes.into_iter().map(|class| cause(class, pairs, level)).collect();
+    // The unexplained time is always last.
+    let size = |cause: &TracedCause| if cause.class == TimeClass::Unexplained { -1.0 } else { cause.seconds.abs() };
+    causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    causes
 }
 
 fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
@@ -253,6 +259,8 @@ mod tests {
     use fsb_model::Trial;
     use fsb_model::metric::OPERATION_RATE;
     use fsb_model::traced::{RequestKind, RequestTotals, TracedRequest, TracedStack};
+    use rand::{RngExt as _, SeedableRng as _};
+    use rand_pcg::Pcg64;
 
     use super::*;
     use crate::report::Report;
@@ -356,6 +364,79 @@ mod tests {
         }
         assert!(page.contains("Requests of the device and commits per operation") && page.contains("8.00 KiB, 900 ns"));
         assert!(!page.contains("<b>hostile") && page.contains("hostile"));
+    }
+
+    /// The scatter of a class of time between trials.
+    #[derive(Debug, Clone, Copy)]
+    enum Scatter {
+        /// In proportion to its mean, such as CPU time.
+        Narrow,
+        /// With a long tail, such as waits for a device.
+        Heavy,
+        /// In some trials only, and then large, such as a full log.
+        Rare,
+    }
+
+    /// Returns the seconds per operation of a trial. Both targets of a block share `luck`.
+    fn simulated(random: &mut Pcg64, scatters: &[(TimeClass, Scatter)], luck: f64) -> Costs {
+        let mut normal = || (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0;
+        let mut costs = Costs::new();
+        for (class, scatter) in scatters {
+            let seconds = match scatter {
+                Scatter::Narrow => Some((luck + 0.05 * normal()).exp()),
+                Scatter::Heavy => Some((luck + normal()).exp()),
+                Scatter::Rare => (normal() > 0.5).then(|| 5.0 * normal().exp()),
+            };
+            costs.extend(seconds.map(|seconds| (*class, seconds * 1e-5)));
+        }
+        costs
+    }
+
+    /// Returns the share of simulated pairs of targets of which any class is significant. The second target needs
+    /// `factor` times the CPU time of the first one.
+    fn share_with_a_cause(blocks: usize, factor: f64) -> f64 {
+        const RUNS: u64 = 4000;
+        let scatters = [
+            (TimeClass::CpuFileSystem, Scatter::Narrow),
+            (TimeClass::CpuBlock, Scatter::Narrow),
+            (TimeClass::CpuCopy, Scatter::Narrow),
+            (TimeClass::RunQueue, Scatter::Heavy),
+            (TimeClass::JournalCommit, Scatter::Heavy),
+            (TimeClass::DeviceFlush, Scatter::Heavy),
+            (TimeClass::InodeLock, Scatter::Rare),
+            (TimeClass::LogSpace, Scatter::Rare),
+            (TimeClass::Throttling, Scatter::Rare),
+            (TimeClass::Unexplained, Scatter::Narrow),
+        ];
+        let has_cause = |seed: &u64| {
+            let mut random = Pcg64::seed_from_u64(*seed);
+            let pairs: Vec<[Costs; 2]> = (0..blocks)
+                .map(|_| {
+                    let luck = random.random_range(-0.3..0.3);
+                    let mut pair = [(); 2].map(|()| simulated(&mut random, &scatters, luck));
+                    pair[1].entry(TimeClass::CpuFileSystem).and_modify(|seconds| *seconds *= factor);
+                    pair
+                })
+                .collect();
+            let mut intervals = causes(&pairs).into_iter().filter_map(|cause| cause.interval);
+            intervals.any(|interval| interval.lo > 0.0 || interval.hi < 0.0)
+        };
+        (0..RUNS).filter(has_cause).count() as f64 / RUNS as f64
+    }
+
+    #[test]
+    fn equal_targets_rarely_have_a_significant_class() {
+        for blocks in [3, 5] {
+            let (equal, slower) = (share_with_a_cause(blocks, 1.0), share_with_a_cause(blocks, 3.0));
+            eprintln!(
+                "{blocks} blocks: {:.1} % of equal targets, {:.1} % of unequal ones",
+                equal * 100.0,
+                slower * 100.0
+            );
+            assert!(equal <= 0.05, "{blocks} blocks: {equal}");
+            assert!(equal > 0.001, "{blocks} blocks: {equal} is so few that no difference would be found");
+            assert!(slower > 2.0 * equal, "{blocks} blocks: {slower} with a cause, {equal} without");
+        }
     }
 
     #[test]
