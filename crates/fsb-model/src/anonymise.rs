@@ -120,10 +120,13 @@ impl<'v> Anonymiser<'v> {
         for cell in cells {
             let before = cell.label.clone();
             self.workloads.insert(before.clone(), cell.workload.name.clone());
+            let target = |workload: &WorkloadSpec| workload.background.as_ref()?.target.clone();
+            let target_before = target(&cell.workload);
             let is_stripped = self.params(&cell.workload.name, &mut cell.workload.params)
                 | self.background(cell.workload.background.as_mut());
-            // A label that the user gave and keeps quotes nothing.
-            if is_stripped && !cell.workload.params.contains_key("label") {
+            // A label that the user gave and keeps quotes nothing but the target of the background.
+            let is_renamed = target(&cell.workload) != target_before;
+            if is_renamed || is_stripped && !cell.workload.params.contains_key("label") {
                 cell.label = self.stand_in("case", &before);
                 self.note(Identifying::Names, "labels of cases that quote a removed value", &before);
             }
@@ -500,7 +503,10 @@ impl<'v> Anonymiser<'v> {
 
     /// Removes texts from the parameters of a background. Returns whether there were any.
     fn background(&mut self, background: Option<&mut Background>) -> bool {
-        background.is_some_and(|Background { name, params }| self.params(name, params))
+        background.is_some_and(|Background { name, target, params }| {
+            target.iter_mut().for_each(|target| self.target_name(target));
+            self.params(name, params)
+        })
     }
 
     fn parameter(&mut self, value: &mut Value) {
@@ -1105,6 +1111,8 @@ mod tests {
                 { "label": "make hostile7", "workload": { "name": "command", "command": ["make", "hostile7"],
                     "cache": "cold", "input": "/hostile7/in", "service": [{ "command": "hostile7d" }] } },
                 { "label": "hostile7 read", "workload": { "name": "read", "label": "hostile7 read" } },
+                { "label": "read 1M, beside write 1M on hostile7", "workload": { "name": "read", "size": 4,
+                    "background": { "name": "write", "target": "hostile7" } } },
             ],
             "amounts": { "make hostile7": { "repetitions": 1, "operations": 2 } },
             "rounds": { "hostile7 read": { "rounds": 9, "units": 1 } },

@@ -25,7 +25,7 @@ pub struct WorkloadSpec {
     /// state counts, which begins when a quarter of these writes is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sustain: Option<f64>,
-    /// The work that runs on the same target meanwhile; absent if the workload runs alone.
+    /// The work that runs meanwhile; absent if the workload runs alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
     /// The parameters.
@@ -57,13 +57,17 @@ pub const BACKGROUND: &str = "background";
 
 /// A workload that runs on the target while another one is measured, and is repeated until that one has ended.
 ///
-/// A plan writes a table with the name and the parameters, a table with a `command`, or the name alone.
+/// A plan writes a table with the name and the parameters, a table with a `command`, or the name alone. With `target`, the
+/// background runs on that target of the plan instead, which is idle otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "WrittenBackground")]
 pub struct Background {
     /// The name in the registry of workloads.
     pub name: String,
+    /// The name of the target that it runs on; absent for the target of the case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The parameters.
     #[serde(flatten)]
     pub params: Params,
@@ -78,6 +82,8 @@ enum WrittenBackground {
     Table {
         #[serde(default)]
         name: Option<String>,
+        #[serde(default)]
+        target: Option<String>,
         #[serde(flatten)]
         params: Params,
     },
@@ -89,10 +95,10 @@ impl TryFrom<WrittenBackground> for Background {
     fn try_from(written: WrittenBackground) -> Result<Background, String> {
         const COMMAND: &str = "command";
         match written {
-            WrittenBackground::Name(name) => Ok(Background { name, params: Params::new() }),
-            WrittenBackground::Table { name: Some(name), params } => Ok(Background { name, params }),
-            WrittenBackground::Table { name: None, params } if params.contains_key(COMMAND) => {
-                Ok(Background { name: COMMAND.to_owned(), params })
+            WrittenBackground::Name(name) => Ok(Background { name, target: None, params: Params::new() }),
+            WrittenBackground::Table { name: Some(name), target, params } => Ok(Background { name, target, params }),
+            WrittenBackground::Table { name: None, target, params } if params.contains_key(COMMAND) => {
+                Ok(Background { name: COMMAND.to_owned(), target, params })
             }
             WrittenBackground::Table { name: None, .. } => {
                 Err("a background needs the name of a workload, such as { name = \"write\" }, or a command".to_owned())
@@ -102,16 +108,21 @@ impl TryFrom<WrittenBackground> for Background {
 }
 
 impl Background {
-    /// Returns it as a workload.
+    /// Returns it as a workload, without its target.
     pub fn spec(&self) -> WorkloadSpec {
         WorkloadSpec::new(self.name.clone(), self.params.clone())
     }
 }
 
-/// Takes the name and the parameters of a workload.
+/// Takes the name and the parameters of a workload. The parameter `target` names the target.
 impl From<WorkloadSpec> for Background {
-    fn from(spec: WorkloadSpec) -> Background {
-        Background { name: spec.name, params: spec.params }
+    fn from(WorkloadSpec { name, mut params, .. }: WorkloadSpec) -> Background {
+        let target = params.remove("target").map(|target| match target {
+            Value::String(target) => target,
+            // The command line reads a name such as `2` as a number.
+            other => other.to_string(),
+        });
+        Background { name, target, params }
     }
 }
 
@@ -316,16 +327,22 @@ mod tests {
     fn a_background_is_a_name_a_table_or_a_command() {
         let background =
             |text: &str| read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background);
-        let plain = Background { name: "write".to_owned(), params: Params::new() };
+        let plain = Background { name: "write".to_owned(), target: None, params: Params::new() };
         assert_eq!(background(r#""write""#).expect("a name"), Some(plain.clone()));
         let sized = background(r#"{"name":"write","block_size":"1M"}"#).expect("a table").expect("a background");
         assert_eq!((sized.name.as_str(), &sized.params["block_size"]), ("write", &"1M".into()));
         let hog = background(r#"{"command":"yes > /dev/null"}"#).expect("a command").expect("a background");
         assert_eq!((hog.name.as_str(), hog.params.len()), ("command", 1));
+        let elsewhere = background(r#"{"name":"write","target":"noise"}"#).expect("a table").expect("a background");
+        assert_eq!((elsewhere.target.as_deref(), elsewhere.params.len()), (Some("noise"), 0));
+        let typed = WorkloadSpec::new("write", [("target".to_owned(), "noise".into())].into());
+        assert_eq!(Background::from(typed), elsewhere);
         let error = background(r#"{"block_size":"1M"}"#).expect_err("it has no name").to_string();
         assert!(error.contains("needs the name of a workload"), "{error}");
         let written = serde_json::to_string(&sized).expect("JSON");
         assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), sized);
+        let written = serde_json::to_string(&elsewhere).expect("JSON");
+        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), elsewhere);
     }
 
     #[test]

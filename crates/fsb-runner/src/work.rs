@@ -132,7 +132,8 @@ fn beside(
         () if own.processes > 1 => return refuse("it has several processes: use threads instead"),
         () => {}
     }
-    profile.label = format!("{}, beside {}", profile.label, own.label);
+    let elsewhere = background.target.as_ref().map(|name| format!(" on {name}"));
+    profile.label = format!("{}, beside {}{}", profile.label, own.label, elsewhere.unwrap_or_default());
     profile.space += own.space;
     profile.inodes += own.inodes;
     Ok((Background { params: job.params(), ..background.clone() }, own))
@@ -181,14 +182,17 @@ impl Work {
 
 // Decides whether targets are measured side by side. Sizes derive from the slice of the medium that each target has.
 
-/// Returns the placement of a plan's targets, as far as it is known before anything is changed. `has_units` is whether
-/// any of the plan's cells can be measured in rounds.
-pub(crate) fn placement(plan: &Plan, has_units: bool) -> Placement {
+/// Returns the placement of a plan's targets, as far as it is known before anything is changed.
+pub(crate) fn placement(plan: &Plan, cells: &[ParsedCell]) -> Placement {
     if plan.one_at_a_time {
         return Placement::InTurn { reason: PlacementReason::Requested };
     }
+    let needs_others = |parsed: &ParsedCell| {
+        let background = parsed.cell.workload.background.as_ref();
+        parsed.unit.is_some() || background.is_some_and(|background| background.target.is_some())
+    };
     // A race round is measured side by side even where its workloads are unsplittable.
-    if !has_units && plan.race.is_none() {
+    if !cells.iter().any(needs_others) && plan.race.is_none() {
         return Placement::InTurn { reason: PlacementReason::UnsplittableWorkloads };
     }
     let setup = setup_of(plan, &BTreeMap::new(), 1);

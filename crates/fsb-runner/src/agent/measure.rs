@@ -9,8 +9,8 @@
 //! was. A case *as a whole* has one target, starts a worker for each sample, and restores the target's state before it.
 //! Its repetitions are its rounds.
 //!
-//! A case with a background is a whole. The background is one more worker with a directory of its own: it starts a
-//! second before the sample and is stopped after it.
+//! A case with a background is a whole. The background is one more worker with a directory of its own, on the target of
+//! the case or on another one: it starts a second before the sample and is stopped after it.
 
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,15 @@ pub(super) struct SlotWorkers<'a> {
     pub(super) slot: Slot,
     pub(super) target: &'a Provisioned,
     pub(super) limits: WorkerLimits,
-    /// The limits of the background's workers, if the case has one.
-    pub(super) background: Option<WorkerLimits>,
+    /// Those of the background, if the case has one and its target is ready.
+    pub(super) background: Option<BackgroundWorkers<'a>>,
+}
+
+/// The target that a background runs on, and the limits of its workers.
+pub(super) struct BackgroundWorkers<'a> {
+    pub(super) slot: Slot,
+    pub(super) target: &'a Provisioned,
+    pub(super) limits: WorkerLimits,
 }
 
 /// The background of a case.
@@ -56,6 +63,26 @@ impl CaseBackground {
         let workload = background.spec();
         let profile = workload::parse(&workload, &request.sizing)?.profile();
         Ok(Some(CaseBackground { workload, profile }))
+    }
+
+    /// Checks that it can run beside a case on a target, and that there is room for the files of both.
+    fn check(&self, case: &Profile, workers: &SlotWorkers<'_>, request: &MeasureRequest) -> Result<(), Failure> {
+        let own = &self.profile;
+        let Some(BackgroundWorkers { slot, target, .. }) = &workers.background else {
+            return Err(Failure::Failed("its target is not ready in this block".into()).of_background());
+        };
+        if request.background_slot == Some(workers.slot) {
+            return Err(Failure::NotApplicable("its background runs on this target".into()));
+        }
+        applicable(own, target).map_err(Failure::of_background)?;
+        if *slot == workers.slot {
+            return fits((case.space + own.space, case.inodes + own.inodes), target);
+        }
+        if target.abilities.fake.is_some() != workers.target.abilities.fake.is_some() {
+            return Err(Failure::NotApplicable("only one of the two targets is real".into()).of_background());
+        }
+        fits((case.space, case.inodes), workers.target)?;
+        fits((own.space, own.inodes), target).map_err(Failure::of_background)
     }
 }
 
@@ -85,10 +112,7 @@ pub(super) fn measure_case(
         let workers = slots.iter().find(|workers| workers.slot == trial.slot)?;
         let applicable = applicable(&profile, workers.target).and_then(|()| match (&request.method, &background) {
             (Method::Rounds { .. }, _) => fits(needed, workers.target),
-            (Method::Sequential { .. }, Some(CaseBackground { profile: beside, .. })) => {
-                applicable(beside, workers.target).map_err(Failure::of_background)?;
-                fits((profile.space + beside.space, profile.inodes + beside.inodes), workers.target)
-            }
+            (Method::Sequential { .. }, Some(background)) => background.check(&profile, workers, request),
             (Method::Sequential { .. }, None) => Ok(()),
         });
         Some(Place {
@@ -355,10 +379,12 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Prepares or cleans up the files of the background, if there is one. A fake target has none.
+    /// Prepares or cleans up the files of the background, if there is one. A fake target has none. Those on another target
+    /// remain if the target of the case is lost, and are removed.
     fn perform_background(&mut self, step: Step) {
         for at in 0..self.places.len() {
-            let is_lost = matches!(self.places[at].failed, Some(Failure::Lost(_)));
+            let is_lost =
+                matches!(self.places[at].failed, Some(Failure::Lost(_))) && self.request.background_slot.is_none();
             let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
             let Some(task) = self.background_task(at, step).filter(|_| takes_part) else { continue };
             let Some(limits) = self.background_limits(at, step) else { continue };
@@ -382,13 +408,14 @@ impl Case<'_, '_> {
     /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
     fn background_limits(&self, at: usize, step: Step) -> Option<WorkerLimits> {
         let until = if step == Step::Cleanup { None } else { self.time.until() };
-        Some(WorkerLimits { until, ..self.places[at].workers.background.clone()? })
+        Some(WorkerLimits { until, ..self.places[at].workers.background.as_ref()?.limits.clone() })
     }
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
     fn background_task(&self, at: usize, step: Step) -> Option<Task> {
         let CaseBackground { workload, profile } = self.background.filter(|_| self.fake(at).is_none())?;
-        let (root, MeasureRequest { sizing, seed, .. }) = (&self.places[at].workers.target.root, self.request);
+        let target = self.places[at].workers.background.as_ref()?.target;
+        let (root, MeasureRequest { sizing, seed, .. }) = (&target.root, self.request);
         let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
         Some(Task { background: true, ..plain })
     }
@@ -397,7 +424,8 @@ impl Case<'_, '_> {
     fn start_background(&mut self, at: usize) -> Result<Option<RunningBackground>, Failure> {
         let maintenance = self.background.and_then(|background| background.profile.maintenance);
         if let Some(operation) = maintenance.filter(|_| self.fake(at).is_none()) {
-            let perform = self.testbed.repeatable(self.places[at].trial.slot, operation).ok_or_else(|| {
+            let slot = self.request.background_slot.unwrap_or(self.places[at].trial.slot);
+            let perform = self.testbed.repeatable(slot, operation).ok_or_else(|| {
                 let why = format!("the driver of this file system does not support {}", operation.name());
                 Failure::NotApplicable(why.into()).of_background()
             })?;
@@ -432,8 +460,8 @@ impl Case<'_, '_> {
     }
 
     /// Removes the files of the case on every target that is not lost, also after an error. After a whole, also
-    /// quiesces the target, so that deferred work is not written out within the next trial. A target that fails here
-    /// fails the next trial.
+    /// quiesces the target, so that deferred work is not written out within the next trial, and that of the background.
+    /// A target that fails here fails the next trial.
     fn clean_up(&mut self) {
         self.perform(Step::Cleanup, 0, 0);
         self.perform_background(Step::Cleanup);
@@ -443,9 +471,11 @@ impl Case<'_, '_> {
         }
         for Place { trial, tally, .. } in &mut self.places {
             let started = Instant::now();
-            let quiet = self.testbed.quiesce(trial.slot, self.time.after_work());
-            tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
-            tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+            for slot in self.request.background_slot.into_iter().chain([trial.slot]) {
+                let quiet = self.testbed.quiesce(slot, self.time.after_work());
+                tally.settled &= quiet.as_ref().is_ok_and(|quiet| quiet.settled);
+                tally.settle_seconds += quiet.map_or(0.0, |quiet| quiet.waited_seconds);
+            }
             tally.spent.cleanup += started.elapsed().as_secs_f64();
         }
     }
@@ -487,10 +517,15 @@ impl Case<'_, '_> {
     fn settle(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
         let Place { trial, tally, .. } = &mut self.places[at];
-        let quiet = self.testbed.quiesce(trial.slot, self.time.before_work()).map_err(lost)?;
+        let of_background = |error: TestbedError| Failure::Failed(error.into()).of_background();
+        let other = self.request.background_slot.map(|slot| self.testbed.quiesce(slot, self.time.before_work()));
+        let other = other.transpose().map_err(of_background)?;
+        let own = self.testbed.quiesce(trial.slot, self.time.before_work()).map_err(lost)?;
         tally.fill(self.testbed, trial.slot);
-        tally.settled &= quiet.settled;
-        tally.settle_seconds += quiet.waited_seconds;
+        for quiet in other.into_iter().chain([own]) {
+            tally.settled &= quiet.settled;
+            tally.settle_seconds += quiet.waited_seconds;
+        }
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }

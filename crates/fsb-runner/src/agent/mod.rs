@@ -23,7 +23,7 @@ use crate::worker::WorkerLimits;
 
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
-use measure::{SlotWorkers, measure_case};
+use measure::{BackgroundWorkers, SlotWorkers, measure_case};
 use protocol::{AgentRequest, LineError, Lines, Reply};
 pub use protocol::{MeasureRequest, Measured, Method, SlotTrial, TimeLimit, TrialReply, VERSION};
 pub use traced::can_trace;
@@ -112,13 +112,24 @@ impl Server<'_> {
     fn measure(&mut self, request: &MeasureRequest, lines: &mut Lines) -> Result<Reply, TestbedError> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
-        let background = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
+        let beside = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
         let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
-            let limits_for = |programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
-            let mut limits = limits_for(own.clone())?;
-            let mut background = background.clone().map(limits_for).transpose()?;
-            count_processes(self.testbed, trial.slot, [&mut limits].into_iter().chain(&mut background));
+            let limits_for = |target, programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
+            let mut limits = limits_for(target, own.clone())?;
+            let slot = request.background_slot.unwrap_or(trial.slot);
+            let place = beside.as_ref().and_then(|programs| Some((programs.clone(), self.targets.get(&slot)?)));
+            let background = place.map(|(programs, target)| {
+                Ok::<_, TestbedError>(BackgroundWorkers { slot, target, limits: limits_for(target, programs)? })
+            });
+            let mut background = background.transpose()?;
+            let of_background = background.as_mut().map(|workers| &mut workers.limits);
+            if slot == trial.slot {
+                count_processes(self.testbed, slot, [&mut limits].into_iter().chain(of_background));
+            } else {
+                count_processes(self.testbed, trial.slot, [&mut limits].into_iter());
+                count_processes(self.testbed, slot, of_background.into_iter());
+            }
             Ok(SlotWorkers { slot: trial.slot, target, limits, background })
         });
         let slots = slots.collect::<Result<Vec<_>, TestbedError>>()?;

@@ -68,6 +68,9 @@ pub struct MeasureRequest {
     pub slots: Vec<SlotTrial>,
     /// The workload, resolved; in rounds, that of a unit.
     pub workload: WorkloadSpec,
+    /// The slot of the target that the background runs on; absent if that is the target of the case.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background_slot: Option<u32>,
     /// The base of its relative sizes.
     pub sizing: Sizing,
     /// The way in which samples are taken.

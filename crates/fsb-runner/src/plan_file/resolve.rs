@@ -93,7 +93,8 @@ impl PlanFile {
             vm,
             root: self.resolved_root(place, &cells)?,
         };
-        let placement = placement(&plan, cells.iter().any(|cell| cell.unit.is_some()));
+        let placement = placement(&plan, &cells);
+        self.check_targets_of_backgrounds(&workloads, &plan, &placement)?;
         let (cells, sizing) = match placement.divided() {
             Some((slices, slice_bytes)) => {
                 let sizing = Sizing { size: slice_bytes, ..sizing };
@@ -203,15 +204,47 @@ impl PlanFile {
         scope: Scope,
     ) -> Result<Option<Background>, PlanError> {
         let Some(background) = spec.background.as_ref().or(self.background.as_ref()) else { return Ok(None) };
-        let refuse = |why: &str| {
-            let message = format!("workload {}: background: {why}", spec.name);
-            self.error_at(self.workload_span(index, Some(BACKGROUND)), &message)
-        };
+        let refuse = |why: &str| self.background_error(index, spec, why);
         let mut all = sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
+        let with_target = |one: WorkloadSpec| Background { target: background.target.clone(), ..one.into() };
         match (all.pop(), all.is_empty()) {
-            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(Background::from)),
+            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(with_target)),
             _ => Err(refuse("it accepts no lists or ranges: write the workload once for each background")),
         }
+    }
+
+    fn background_error(&self, index: usize, spec: &WorkloadSpec, why: &str) -> PlanError {
+        let message = format!("workload {}: background: {why}", spec.name);
+        self.error_at(self.workload_span(index, Some(BACKGROUND)), &message)
+    }
+
+    /// Checks that the target of each background is in the plan, and ready while the other targets are measured.
+    fn check_targets_of_backgrounds(
+        &self,
+        workloads: &[WorkloadSpec],
+        plan: &Plan,
+        placement: &Placement,
+    ) -> Result<(), PlanError> {
+        for (index, spec) in workloads.iter().enumerate() {
+            let background = spec.background.as_ref().or(self.background.as_ref());
+            let Some(name) = background.and_then(|background| background.target.as_deref()) else { continue };
+            let names = plan.targets.iter().map(|target| target.name.as_str());
+            if !names.clone().any(|known| known == name) {
+                return Err(self.background_error(index, spec, &nearest::unknown("target", name, names)));
+            }
+            if plan.targets.len() < 2 {
+                let why = format!("no other target than {name} is measured: add one");
+                return Err(self.background_error(index, spec, &why));
+            }
+            if plan.race.is_some() || !matches!(placement, Placement::SideBySide { .. }) {
+                let why = format!(
+                    "{name} is not ready while other targets are measured: let all be on one medium and have the same \
+                     controls, without --one-at-a-time, --race and memory limits"
+                );
+                return Err(self.background_error(index, spec, &why));
+            }
+        }
+        Ok(())
     }
 
     fn workload_error(&self, index: usize, error: &ParamError) -> PlanError {
@@ -528,6 +561,30 @@ mod tests {
             let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
             let error = resolve(&text).unwrap_err().to_string();
             assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_background_on_another_target_needs_targets_side_by_side() {
+        let plan = |first: &str, targets: &str, on: &str| {
+            format!(
+                "{first}\ntargets = [{targets}]\n[[workload]]\nname = 'append'\ndurability = 'each'\n\
+                 background = {{ name = 'write', block_size = '1M', target = '{on}' }}\n"
+            )
+        };
+        let text = plan("", "'null', 'noise=null'", "noise");
+        let resolved = plan_file::parse(&text, "plan.toml").unwrap().resolve(2, 7).unwrap();
+        assert_eq!(resolved.work.cells()[1].label, "append 4K, durable each, beside write 1M on noise");
+        assert!(matches!(resolved.placement, Placement::SideBySide { .. }), "{:?}", resolved.placement);
+        let printed = plan_file::print(&resolved.plan).unwrap();
+        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
+        for (text, word) in [
+            (plan("", "'null', 'noise=null'", "noize"), "did you mean 'noise'"),
+            (plan("", "'noise=null'", "noise"), "no other target than noise"),
+            (plan("one_at_a_time = true", "'null', 'noise=null'", "noise"), "not ready while other targets"),
+        ] {
+            let error = resolve(&text).unwrap_err().to_string();
+            assert!(error.contains(word), "{text}: {error}");
         }
     }
 

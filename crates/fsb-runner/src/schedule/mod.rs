@@ -570,9 +570,12 @@ impl Schedule<'_> {
         expected: Option<f64>,
     ) -> MeasureRequest {
         let slot = |ready: &&Ready| SlotTrial { slot: ready.slot, trial_seed: self.trial_seed(measure, ready.target) };
+        let elsewhere = workload.background.as_ref().and_then(|background| background.target.as_deref());
         MeasureRequest {
             slots: ready.iter().map(slot).collect(),
             workload: workload.clone(),
+            // Side by side, a target has the slot of its place in the plan.
+            background_slot: elsewhere.and_then(|name| self.target_of(name)).map(|target| target as u32),
             sizing: self.sizing,
             method,
             seed: mix_all(&[self.run.record.plan.seed, u64::from(measure.block.order.block)]),

@@ -649,6 +649,7 @@ mod tests {
         MeasureRequest {
             slots: vec![SlotTrial { slot: 0, trial_seed: 1 }],
             workload: WorkloadSpec::new("read", Default::default()),
+            background_slot: None,
             sizing: Sizing { size: 1, cpus: 1 },
             method: Method::Sequential { amount: Amount::new(1, 1), until_seconds: None, sustain: None },
             seed: 1,

@@ -108,6 +108,51 @@ fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
     assert!(targets.len() == 2 && targets.iter().all(|target| target["background"]["bytes"].as_f64() > Some(0.0)));
 }
 
+/// The background has files of its own on another slice of the medium, and the case on that slice has no background.
+#[test]
+fn a_background_on_another_target_leaves_the_target_of_the_case_to_it() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let arguments = [
+        "run",
+        "ext4",
+        "noise=ext4",
+        "--workload",
+        "append,file_size=8M,block_size=4K,durability=each",
+        "--background",
+        "write,target=noise,file_size=32M,block_size=1M,durability=end",
+        "--size",
+        "512M",
+        "--blocks",
+        "3",
+        "--control",
+        "guest-memory=off",
+        "--out",
+        "run",
+    ];
+    let output = fsb(scratch.path(), &arguments);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let beside = |target: &str| {
+        let found = of(&trials, true).into_iter().find(|trial| trial["target"] == target);
+        found.unwrap_or_else(|| panic!("no trial of {target}: {trials:#?}"))
+    };
+    let (own, noise) = (beside("ext4"), beside("noise"));
+    assert_eq!((&own["outcome"], &own["params"]["background"]["target"]), (&"ok".into(), &"noise".into()), "{own:#}");
+    let work = &own["observed"]["background"];
+    for field in ["bytes", "alone_bytes"] {
+        assert!(work[field].as_u64() > Some(1 << 20), "{own:#}");
+    }
+    assert_eq!(noise["outcome"], "not_applicable", "{noise:#}");
+    assert!(noise["error"].as_str().unwrap().contains("its background runs on this target"), "{noise:#}");
+    let report = report(scratch.path());
+    assert_eq!(report["neighbours"][0]["background"], "write 1M, durable on noise", "{report:#}");
+    let targets = report["neighbours"][0]["targets"].as_array().unwrap();
+    assert!(targets[0]["time"]["ratio"].as_f64() > Some(0.0) && targets[1].is_null(), "{report:#}");
+}
+
 /// Snapshots need root, so the agent makes and deletes them, and only btrfs has any.
 #[test]
 fn snapshots_are_deleted_beside_a_log_where_there_are_any() {

@@ -161,6 +161,23 @@ fn beside_a_background_a_run_is_exact_too() {
 }
 
 #[test]
+fn the_target_of_a_background_has_no_case_beside_it() {
+    let scratch = scratch();
+    let plan = BESIDE.replace("files = 100", "files = 100, target = \"noise\"");
+    fs::write(scratch.path().join("beside.toml"), plan).unwrap();
+    let arguments = ["run", "beside.toml", "null", "noise=null", "--seed", "42", "-q", "--out", "run"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    for trial in trials(&scratch.path().join("run")) {
+        let is_own = trial["workload"].as_str().unwrap().ends_with(" on noise") && trial["target"] == "noise";
+        assert_eq!(trial["outcome"], if is_own { "not_applicable" } else { "ok" }, "{trial:#}");
+    }
+    let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
+    let report: serde_json::Value = serde_json::from_str(&stdout(&report)).expect("JSON");
+    let targets = &report["neighbours"][0]["targets"];
+    assert!(targets[0]["time"]["ratio"].as_f64() > Some(2.5) && targets[1].is_null(), "{targets:#}");
+}
+
+#[test]
 fn a_background_that_makes_no_sense_is_refused() {
     let scratch = scratch();
     let run = |background: &str, code: &str| {

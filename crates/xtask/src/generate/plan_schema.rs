@@ -144,7 +144,7 @@ impl Definitions {
 fn background() -> Value {
     json!({
         "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object" }],
-        "description": "Measure alone and beside this workload: its name, or a table with its name and parameters",
+        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters and target",
     })
 }
 
