@@ -1,9 +1,12 @@
 //! `fsb run --explain`: planted causes are found in their stacks, and traced blocks leave nothing and rank nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use fsb_model::traced::{TimeClass, Traced};
 use rustix::process::Signal;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::common::*;
@@ -34,6 +37,19 @@ fn programs() -> Vec<String> {
 fn sum(traced: &[Value], target: &str, number: impl Fn(&Value) -> Option<u64>) -> u64 {
     let own = traced.iter().filter(|trial| trial["target"] == target);
     own.map(|trial| number(&trial["observed"]["traced"]).unwrap_or_else(|| panic!("no such number: {trial}"))).sum()
+}
+
+/// Returns the seconds of each class for an operation of a target.
+fn seconds_by_class(traced: &[Value], target: &str) -> BTreeMap<TimeClass, f64> {
+    let own = traced.iter().filter(|trial| trial["target"] == target);
+    let times = own.map(|trial| Traced::deserialize(&trial["observed"]["traced"]).unwrap());
+    let mut seconds: BTreeMap<TimeClass, f64> = BTreeMap::new();
+    for times in times {
+        for (class, ns) in times.classes() {
+            *seconds.entry(class).or_default() += ns as f64 * 1e-9 / times.operations as f64;
+        }
+    }
+    seconds
 }
 
 /// Returns the bytes of the writes of a trial.
@@ -152,6 +168,33 @@ fn a_shorter_commit_interval_makes_more_commits() {
     let commits = |target: &str| sum(&traced, target, |times| Some(times["commits"]["jbd2"].as_u64().unwrap_or(0)));
     let (rarely, often) = (commits("rarely"), commits("often"));
     assert!(often > 2 * rarely, "{often} commits with an interval of 1 s, {rarely} with 30 s");
+}
+
+/// Random records are many requests, more than a throttled queue accepts at a time.
+#[test]
+fn throttled_writeback_is_a_class_of_its_own() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let scratch = scratch();
+    let plan = "targets = [{ target = 'off=ext4', controls = { wbt = 'off' } }, \
+                { target = 'on=ext4', controls = { wbt = '75ms' } }]\n\
+                size = '256M'\n[controls]\nguest-memory = 'off'\n[repetition]\nblocks = 1\n\
+                [[workload]]\nname = 'write'\nfile_size = '64M'\nblock_size = '4K'\naccess = 'random'\nfsync = 512\n";
+    std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "--explain", "--out", "run", "-q"]);
+    expect_code(&output, 0);
+    let run = scratch.path().join("run");
+    let observed = |target: &str| record(&run)["targets"][target]["controls"]["wbt"]["observed"].clone();
+    if observed("on") != "75ms" {
+        skip!(format!("the kernel throttles no writeback on loop devices: {}", observed("on")));
+    }
+    assert_eq!(observed("off"), "off");
+    let traced = traced(&run);
+    let (off, on) = (seconds_by_class(&traced, "off"), seconds_by_class(&traced, "on"));
+    assert!(!off.contains_key(&TimeClass::Throttling), "{off:?}");
+    let increase = |(class, seconds): (&TimeClass, &f64)| (*class, seconds - off.get(class).copied().unwrap_or(0.0));
+    let largest = on.iter().map(increase).max_by(|one, other| one.1.total_cmp(&other.1));
+    assert_eq!(largest.map(|(class, _)| class), Some(TimeClass::Throttling), "{on:?}, without {off:?}");
 }
 
 #[test]
