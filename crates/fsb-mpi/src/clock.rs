@@ -80,7 +80,7 @@ pub(crate) fn synchronise(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{communicator, threads};
+    use crate::threads;
 
     #[test]
     fn an_offset_is_found_to_half_of_the_round_trip() {
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn threads_of_one_machine_have_clocks_that_agree_within_the_error() {
         let (offsets, _) = threads::run(4, |rank| {
-            let leads = communicator::Communicator::rank(rank) == 2;
+            let leads = rank.rank() == 2;
             synchronise(rank, &[0, 2], leads).unwrap()
         })
         .unwrap();

@@ -1,7 +1,7 @@
-//! The course of a job, on all ranks. Rank 0 coordinates: it keeps the record, and decides whether the job goes on.
+//! Runs a job on all ranks. Rank 0 coordinates: it keeps the record, and decides whether the job goes on.
 //!
-//! All ranks make the same collective calls in the same order. A rank whose work fails says so in its report, and the
-//! others learn it from rank 0, so that no rank waits for one that has given up.
+//! All ranks make the same collective calls in the same order. A rank whose work fails reports it to rank 0, which sends
+//! it to the others, so that no rank waits for one that has ended.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{self, synchronise};
 use crate::communicator::{Communicator, CommunicatorError, broadcast, gather, scatter};
-use crate::fault;
 use crate::layout::{self, Shift};
 use crate::record::{self, PhaseResult, TrialKey, barrier_skew, first_failure};
-use crate::request::Request;
-use crate::suite::{Group, Phase};
+use crate::suite::{Group, Phase, Request, Suite};
 use crate::watch::Watch;
 use crate::work::{Part, Progress, RankReport, make_directory};
 
-/// Attempts to see a new file on another host. File systems such as NFS show it after some seconds.
-const LOOKS: u32 = 100;
+/// Attempts to find a new file on another host. File systems such as NFS show it after some seconds.
+const ATTEMPTS: u32 = 100;
 /// The time between them.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The identity of a rank.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +85,8 @@ pub struct Finished {
     pub trials: Vec<Trial>,
     /// Directories that could not be removed, with the reasons.
     pub left: Vec<String>,
+    /// The suite.
+    pub suite: Suite,
 }
 
 /// The data that all ranks have.
@@ -204,8 +204,12 @@ impl Hosts {
         layout::shift(&hosts)
     }
 
+    fn name(&self, rank: usize) -> String {
+        self.names[self.of_rank[rank]].clone()
+    }
+
     fn assignments(&self, levels: &[usize]) -> Vec<Assignment> {
-        let leads = |rank: &usize| *rank > 0 && self.leaders.contains(rank);
+        let leads = |rank: &usize| *rank > 0 && self.leaders[self.of_rank[*rank]] == *rank;
         let mut all: Vec<Assignment> =
             (0..self.of_rank.len()).map(|rank| Assignment { leads: leads(&rank), levels: Vec::new() }).collect();
         for ranks in levels {
@@ -316,14 +320,14 @@ impl Job<'_> {
             let seen = sees(&root, &self.common.token);
             let seen = self.gather(seen, &what)?;
             let verdict: Option<Result<(), String>> = self.coordinator.as_ref().zip(seen).map(|(coordinator, seen)| {
-                let blind: Vec<usize> = (0..seen.len()).filter(|rank| !seen[*rank]).collect();
-                let Some(rank) = blind.first() else { return Ok(()) };
+                let without: Vec<usize> = (0..seen.len()).filter(|rank| !seen[*rank]).collect();
+                let Some(rank) = without.first() else { return Ok(()) };
                 let host = &coordinator.hosts.names[coordinator.hosts.of_rank[*rank]];
                 Err(format!(
                     "{} is not shared: rank {rank} on {host} does not see the file that rank 0 wrote there ({} of {} \
                      ranks do not); mount the same file system on all hosts",
                     root.parent().unwrap_or(&root).display(),
-                    blind.len(),
+                    without.len(),
                     seen.len()
                 ))
             });
@@ -396,8 +400,7 @@ impl Job<'_> {
             });
         let mut is_good = broadcast(self.communicator, self.coordinator.is_some().then_some(&failure.is_none()))?;
         let mut is_removed = false;
-        for phase in &unit.group.phases {
-            let phase = *phase;
+        for phase in unit.group.phases.iter().copied() {
             if !is_good {
                 if let Some(coordinator) = &mut self.coordinator {
                     let reason = failure.clone().unwrap_or_else(|| "an earlier phase failed".into());
@@ -439,7 +442,7 @@ impl Job<'_> {
             coordinator.journal.progress(&what);
         }
         self.watch.begin(format!("{what}: prepares"));
-        fault::strike(self.communicator, self.trials);
+        inject_fault(self.communicator, self.trials);
         self.trials += 1;
         let leaders = self.coordinator.as_ref().map_or(&[0][..], |coordinator| &coordinator.hosts.leaders[..]);
         let offsets = synchronise(self.communicator, leaders, self.assignment.leads)?;
@@ -468,17 +471,8 @@ impl Job<'_> {
         let reports: Option<Vec<(usize, RankReport)>> =
             self.coordinator.as_ref().zip(reports).map(|(coordinator, all)| {
                 let took_part = all.into_iter().enumerate().filter_map(|(rank, report)| Some((rank, report?)));
-                let correct = |time: &mut u64, rank: usize| {
-                    *time = offsets[coordinator.hosts.of_rank[rank]].to_rank_zero(*time);
-                };
-                took_part
-                    .map(|(rank, mut report)| {
-                        correct(&mut report.left_barrier, rank);
-                        correct(&mut report.start, rank);
-                        correct(&mut report.stop, rank);
-                        (rank, report)
-                    })
-                    .collect()
+                let offset_of = |rank: usize| offsets[coordinator.hosts.of_rank[rank]];
+                took_part.map(|(rank, report)| (rank, report.on_clock_of_rank_zero(offset_of(rank)))).collect()
             });
         // The stonewall: how much all had done when the first one ended.
         let ends: Option<Vec<u64>> = self.coordinator.as_ref().zip(reports.as_ref()).map(|(coordinator, reports)| {
@@ -527,15 +521,9 @@ impl Job<'_> {
             Some(why) => Err(JobError::Journal(why)),
             None => {
                 let Coordinator { record, trials, left, .. } = coordinator;
-                Ok(Some(Finished { record, trials, left }))
+                Ok(Some(Finished { record, trials, left, suite: self.common.request.suite }))
             }
         }
-    }
-}
-
-impl Hosts {
-    fn name(&self, rank: usize) -> String {
-        self.names[self.of_rank[rank]].clone()
     }
 }
 
@@ -555,6 +543,27 @@ impl Unit<'_> {
     }
 }
 
+/// Fails if `FSB_MPI_FAULT` is `RANK:TRIAL:KIND` with this rank and this trial, from 0. KIND is `kill`, `hang` (the rank
+/// stops) or `abort` (it calls MPI_Abort). Only builds with the feature `faults`, for tests, contain it.
+#[cfg(feature = "faults")]
+fn inject_fault(communicator: &dyn Communicator, trial: u32) {
+    use rustix::process::{Signal, getpid, kill_process};
+    let Ok(fault) = std::env::var("FSB_MPI_FAULT") else { return };
+    let kind = fault.strip_prefix(&format!("{}:{trial}:", communicator.rank()));
+    let _ = match kind {
+        Some("kill") => kill_process(getpid(), Signal::KILL),
+        Some("hang") => kill_process(getpid(), Signal::STOP),
+        Some("abort") => {
+            communicator.abort(9);
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+}
+
+#[cfg(not(feature = "faults"))]
+fn inject_fault(_communicator: &dyn Communicator, _trial: u32) {}
+
 /// Makes the directory of a job, with the file that other ranks must see.
 fn make_root(root: &Path, token: &str, journal: &mut dyn Journal) -> Result<(), String> {
     journal.owns(root)?;
@@ -565,9 +574,9 @@ fn make_root(root: &Path, token: &str, journal: &mut dyn Journal) -> Result<(), 
 
 /// Returns whether this rank sees the file of rank 0.
 fn sees(root: &Path, token: &str) -> bool {
-    (0..LOOKS).any(|look| {
-        if look > 0 {
-            thread::sleep(BETWEEN_LOOKS);
+    (0..ATTEMPTS).any(|attempt| {
+        if attempt > 0 {
+            thread::sleep(PAUSE);
         }
         fsb_store::input::read(&root.join("token"), 1024).is_ok_and(|text| text == token.as_bytes())
     })
@@ -599,28 +608,9 @@ pub fn is_complete(trials: &[Trial]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suite::Suite;
     use crate::threads::{self, ThreadRank};
 
-    const SUITE: &str = "
-[[groups]]
-phases = ['write', 'read']
-shared = 'file'
-layout = 'strided'
-block_size = '64K'
-transfer_size = '4K'
-durable = true
-
-[[groups]]
-phases = ['create', 'stat', 'delete']
-shared = 'none'
-files = 20
-
-[[groups]]
-phases = ['lock']
-shared = 'file'
-locks = 5
-";
+    const SUITE: &str = include_str!("../testdata/small.toml");
 
     /// Keeps everything in memory.
     #[derive(Default)]

@@ -9,13 +9,11 @@
 pub mod cleaner;
 mod clock;
 pub mod communicator;
-mod fault;
 pub mod job;
 mod layout;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 mod record;
-pub mod request;
 pub mod simulation;
 pub mod suite;
 pub mod text;

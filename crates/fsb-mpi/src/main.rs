@@ -13,9 +13,8 @@ use fsb_mpi::cleaner::{self, CLEANER_ARGUMENT, Cleaner};
 use fsb_mpi::communicator::Communicator;
 use fsb_mpi::job::{self, Finished, Hello, JobError, Journal};
 use fsb_mpi::mpi::MpiRank;
-use fsb_mpi::request::Request;
 use fsb_mpi::simulation::simulate;
-use fsb_mpi::suite::Suite;
+use fsb_mpi::suite::{Request, Suite};
 use fsb_mpi::text;
 use fsb_mpi::watch::{Watch, kill_this_rank};
 use fsb_report::run::Summary;
@@ -134,13 +133,9 @@ fn measure(run: &Run) -> ExitCode {
     let mut store =
         Store { path: run.out.clone().unwrap_or_else(|| default_directory(name)), directory: None, cleaner };
     let journal: Option<&mut dyn Journal> = if is_first { Some(&mut store) } else { None };
-    let result = job::run(&rank, hello, request.clone(), journal, &watch);
-    match result {
+    match job::run(&rank, hello, request, journal, &watch) {
         Ok(None) => ExitCode::SUCCESS,
-        Ok(Some(finished)) => {
-            let suite = request.and_then(Result::ok).map(|request| request.suite);
-            suite.map_or(ExitCode::SUCCESS, |suite| show(&finished, &store, &suite))
-        }
+        Ok(Some(finished)) => show(&finished, &store),
         Err(JobError::Communicator(error)) => {
             let code = complain(MACHINE, &format!("rank {number}: {error}"));
             rank.abort(i32::from(MACHINE));
@@ -236,12 +231,12 @@ impl Journal for Store {
 }
 
 /// Prints the report, and writes its files into the run directory.
-fn show(finished: &Finished, store: &Store, suite: &Suite) -> ExitCode {
+fn show(finished: &Finished, store: &Store) -> ExitCode {
     let summary = Summary::of_run(&finished.record, &finished.trials);
     let report = Report::of_run(&summary, &finished.trials);
     let mut output = report_text::screen(&report, WIDTH, false, false);
     output += "\n";
-    output += &text::lines(&finished.record, &finished.trials, suite);
+    output += &text::lines(&finished.record, &finished.trials, &finished.suite);
     output += &format!("results: {}\n", store.path.display());
     let _ = std::io::stdout().lock().write_all(output.as_bytes());
     if let Some(directory) = &store.directory {
@@ -266,7 +261,8 @@ fn show(finished: &Finished, store: &Store, suite: &Suite) -> ExitCode {
 /// Simulates jobs of growing size, and prints what each of them costs.
 fn simulation(most: usize) -> ExitCode {
     let mut lines = "simulation: ranks are threads of this process, and their calls do nothing\n".to_owned();
-    lines += "   ranks  trials   seconds  messages/rank  bytes/rank  process's peak/rank\n";
+    lines += "   ranks  trials   seconds  seconds/previous  messages/rank  bytes/rank  process's peak/rank\n";
+    let mut previous: Option<f64> = None;
     for ranks in [most / 8, most / 4, most / 2, most].into_iter().filter(|ranks| *ranks > 0) {
         let simulated = match simulate(ranks) {
             Ok(simulated) => simulated,
@@ -274,13 +270,15 @@ fn simulation(most: usize) -> ExitCode {
         };
         let each = |total: u64| total as f64 / ranks as f64;
         lines += &format!(
-            "{ranks:8} {:7} {:9.2} {:14.1} {:11.0} {:16.1} KiB\n",
+            "{ranks:8} {:7} {:9.2} {:>17} {:14.1} {:11.0} {:16.1} KiB\n",
             simulated.trials,
             simulated.seconds,
+            previous.map_or_else(|| "–".to_owned(), |previous| format!("{:.2}", simulated.seconds / previous)),
             each(simulated.messages),
             each(simulated.bytes),
             each(peak_kib().unwrap_or(0))
         );
+        previous = Some(simulated.seconds);
     }
     let _ = std::io::stdout().lock().write_all(lines.as_bytes());
     ExitCode::SUCCESS

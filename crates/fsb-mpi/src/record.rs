@@ -14,8 +14,7 @@ use fsb_testbed::host;
 use serde_json::Map;
 
 use crate::clock::Offset;
-use crate::request::Request;
-use crate::suite::{Group, Phase};
+use crate::suite::{Group, Phase, Request};
 use crate::work::RankReport;
 
 /// The smallest ratio that matters, as in other runs.

@@ -7,8 +7,7 @@ use fsb_model::{RunRecord, Trial};
 
 use crate::communicator::Communicator;
 use crate::job::{self, Hello, JobError, Journal};
-use crate::request::Request;
-use crate::suite::Suite;
+use crate::suite::{Request, Suite};
 use crate::threads;
 use crate::watch::Watch;
 

@@ -1,8 +1,8 @@
-//! Suites: groups of phases on the same files, as TOML files have them.
+//! Suites: groups of phases on the same files, as TOML files have them; and the request of a job, which has one.
 
 use fsb_engine::backend;
 use fsb_model::nearest::unknown;
-use fsb_model::{Bytes, Params};
+use fsb_model::{Bytes, Params, Target};
 use serde::{Deserialize, Serialize};
 
 /// The suites of the program, by name.
@@ -16,6 +16,23 @@ const MOST_DIRECTORIES: u64 = 1 << 16;
 
 /// Backends of one call at a time. `null` makes no calls.
 const BACKENDS: &[&str] = &["psync", "direct", "osync", "dsync", "null"];
+
+/// The directories, the suite and the repetition of a job. Rank 0 sends it to all ranks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// The directories, with their names in tables. The first one is the baseline.
+    pub targets: Vec<Target>,
+    /// The name of the suite.
+    pub suite_name: String,
+    /// The suite.
+    pub suite: Suite,
+    /// Measured blocks. A block of warm-up comes before them.
+    pub blocks: u32,
+    /// The numbers of ranks that take part in a case.
+    pub ranks: Vec<usize>,
+    /// Decides the content of files and random orders.
+    pub seed: u64,
+}
 
 /// A list of groups.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -184,7 +201,12 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Returns the text of the suite with that name.
+    /// Returns the phases of all groups, in the order in which a block measures them.
+    pub fn phases(&self) -> impl Iterator<Item = (&Group, Phase)> {
+        self.groups.iter().flat_map(|group| group.phases.iter().map(move |phase| (group, *phase)))
+    }
+
+    /// Returns the suite of the program with that name.
     ///
     /// # Errors
     /// Suggests the most similar name.
@@ -370,8 +392,7 @@ mod tests {
     fn suites_of_the_program_are_valid_and_their_labels_differ() {
         for (name, _) in SUITES {
             let suite = Suite::named(name).unwrap_or_else(|why| panic!("{name}: {why}"));
-            let cells = suite.groups.iter().flat_map(|group| group.phases.iter().map(|phase| group.label(*phase, 4)));
-            let cells: Vec<String> = cells.collect();
+            let cells: Vec<String> = suite.phases().map(|(group, phase)| group.label(phase, 4)).collect();
             assert_eq!(cells.iter().collect::<BTreeSet<_>>().len(), cells.len(), "{name}: {cells:?}");
         }
         assert!(Suite::named("paralell").unwrap_err().contains("did you mean 'parallel'"));

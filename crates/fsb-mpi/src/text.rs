@@ -79,8 +79,7 @@ fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suit
     let mut levels: Vec<u64> = trials.iter().filter_map(|trial| ranks(trial)).collect();
     levels.sort_unstable();
     levels.dedup();
-    let cells = suite.groups.iter().flat_map(|group| group.phases.iter().map(move |phase| (group, *phase)));
-    for (group, phase) in cells {
+    for (group, phase) in suite.phases() {
         for target in &record.plan.targets {
             let rate = |block: u32, level: u64| {
                 let label = group.label(phase, level as usize);
@@ -128,8 +127,7 @@ fn curves(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suit
 /// thousands per second, as <https://io500.org> defines it. The phase `find` of IO500 is missing.
 fn scores(text: &mut String, record: &RunRecord, trials: &[&Trial], suite: &Suite) {
     let Some(ranks) = record.ranks.as_ref().map(|ranks| ranks.by_host.iter().sum::<u32>() as usize) else { return };
-    let cells = suite.groups.iter().flat_map(|group| group.phases.iter().map(move |phase| (group, *phase)));
-    let cells: Vec<(String, Phase)> = cells.map(|(group, phase)| (group.label(phase, ranks), phase)).collect();
+    let cells: Vec<(String, Phase)> = suite.phases().map(|(group, phase)| (group.label(phase, ranks), phase)).collect();
     let _ = writeln!(text, "io500-like score (not a submission to the IO500 list, and not comparable with it):");
     for target in &record.plan.targets {
         let mean = |metric: &str| -> Option<f64> {

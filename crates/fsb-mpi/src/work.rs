@@ -16,7 +16,7 @@ use rustix::fs::{Advice, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::now;
+use crate::clock::{Offset, now};
 use crate::layout;
 use crate::suite::{Group, Phase, Shared};
 
@@ -63,6 +63,15 @@ pub(crate) struct RankReport {
     pub latency: String,
     /// The reason why it failed.
     pub failure: Option<EngineError>,
+}
+
+impl RankReport {
+    /// Returns the report with times on the clock of rank 0.
+    pub fn on_clock_of_rank_zero(self, offset: Offset) -> RankReport {
+        let [left_barrier, start, stop] =
+            [self.left_barrier, self.start, self.stop].map(|time| offset.to_rank_zero(time));
+        RankReport { left_barrier, start, stop, ..self }
+    }
 }
 
 /// The times at which a rank had finished a number of calls.
@@ -266,7 +275,7 @@ impl ReadyPhase<'_> {
             Shared::Directory | Shared::None => seed ^ mix(owner as u64 + 1),
         };
         let offsets = std::mem::take(&mut self.offsets);
-        let is_real = backend::find(&group.backend)?.capabilities().real;
+        let is_real = group.is_real();
         let mut before = start;
         for offset in offsets {
             let mark = mix(key ^ mix(offset)).to_le_bytes();
@@ -318,7 +327,7 @@ impl ReadyPhase<'_> {
         let group = self.part.group;
         let owner = self.part.owner(self.phase);
         let namespace = backend::find(&group.backend)?.namespace();
-        let is_real = backend::find(&group.backend)?.capabilities().real;
+        let is_real = group.is_real();
         let mut before = start;
         for file in 0..group.files {
             let below = &self.directories[layout::directory_of(file, group.files, self.directories.len())];
