@@ -14,7 +14,7 @@ use fsb_report::show::{counted, wrapped};
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::event::{Event, Observer};
 use fsb_testbed::Activity;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Map, Value};
 
 use crate::cli::help::heading;
@@ -54,13 +54,30 @@ pub struct Progress {
     half_width: Option<f64>,
     /// Messages about failed trials that were printed: a command that cannot work fails in every block.
     failures: BTreeSet<String>,
+    /// The host that makes the run, if other hosts have lines beside this one.
+    host: Option<String>,
 }
 
 impl Progress {
     /// Returns the progress of a run of these targets, in a race or not. A quiet one shows warnings only.
     pub fn new(targets: &[Target], race: bool, verbosity: Verbosity) -> Self {
+        Progress::on_host(targets, race, verbosity, None)
+    }
+
+    /// Returns the progress of a run on a host. With `beside`, which has the name of the host, it is one line among those
+    /// of other hosts.
+    pub fn on_host(
+        targets: &[Target],
+        race: bool,
+        verbosity: Verbosity,
+        beside: Option<(&str, &MultiProgress)>,
+    ) -> Self {
         let terminal = std::io::stderr().is_terminal() && message::format() == MessageFormat::Text;
         let bar = if verbosity.quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let bar = match beside {
+            Some((_, lines)) if !bar.is_hidden() => lines.add(bar),
+            _ => bar,
+        };
         let progress = Progress {
             bar,
             lines: !terminal && !verbosity.quiet,
@@ -75,6 +92,7 @@ impl Progress {
             race_rounds: race,
             half_width: None,
             failures: BTreeSet::new(),
+            host: beside.map(|(host, _)| host.to_owned()),
         };
         progress.show_trials();
         if !progress.bar.is_hidden() {
@@ -113,6 +131,7 @@ impl Progress {
                 self.bar.set_length(of);
                 self.bar.set_position(done);
             }
+            None if self.host.is_some() => self.style("{spinner} {wide_msg}"),
             None => self.style("{spinner} {msg}"),
         }
     }
@@ -121,7 +140,7 @@ impl Progress {
     fn show_table(&mut self, record: &RunRecord, trials: &[Trial]) {
         /// The bar, the line of the prompt, and one to spare.
         const BESIDE: usize = 3;
-        if self.bar.is_hidden() || record.plan.race.is_some() {
+        if self.bar.is_hidden() || record.plan.race.is_some() || self.host.is_some() {
             return;
         }
         let Ok(terminal) = rustix::termios::tcgetwinsize(std::io::stderr()) else { return };
@@ -168,7 +187,11 @@ impl Progress {
 
     /// Shows the current work beside the bar.
     fn message(&self, text: &str) {
-        self.bar.set_message(visible::line(text).into_owned());
+        let text = visible::line(text);
+        match &self.host {
+            Some(host) => self.bar.set_message(format!("{host}: {text}")),
+            None => self.bar.set_message(text.into_owned()),
+        }
     }
 }
 

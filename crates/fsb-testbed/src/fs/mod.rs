@@ -24,6 +24,7 @@ mod skeleton;
 mod tmpfs;
 mod xfs;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -34,7 +35,7 @@ pub use file_system::{
     Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MaintenanceCommands,
     MountRequest, Mounted, Tools, Tune,
 };
-use fsb_model::FileSystemSpec;
+use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
 use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, magic, mount as kernel, program};
@@ -263,6 +264,14 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
     listed.lines().any(|line| line.split_whitespace().last() == Some(driver))
 }
 
+/// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be mounted on a machine itself.
+/// Optional targets need none.
+pub fn needed_drivers(targets: &[Target]) -> BTreeSet<&'static str> {
+    let specs = targets.iter().filter(|target| !target.optional).filter_map(Target::file_system);
+    let members = specs.filter_map(|spec| of_target(spec).ok());
+    members.filter(|member| member.only_in_a_guest().is_none()).filter_map(FileSystem::driver).collect()
+}
+
 /// Returns the file system of a mount, including mounts that fsb did not make.
 pub(crate) fn of_mount(mount: &Mount) -> Option<&'static dyn FileSystem> {
     let named = REGISTRY.iter().copied().find(|member| member.name() == mount.kind);
@@ -293,12 +302,12 @@ mod tests {
 
     #[test]
     fn members_are_unique_and_described() {
-        let mut names = std::collections::BTreeSet::new();
+        let mut names = BTreeSet::new();
         for member in members() {
             assert!(names.insert(member.name()), "{} twice", member.name());
             assert!(!member.about().is_empty() && !member.about().contains('\n'), "{}", member.name());
             assert!(member.name().chars().all(|c| c.is_ascii_alphanumeric()), "{}", member.name());
-            let target: fsb_model::Target = member.name().parse().unwrap();
+            let target: Target = member.name().parse().unwrap();
             member.check(target.file_system().unwrap()).unwrap();
         }
     }
@@ -311,6 +320,15 @@ mod tests {
             assert!(member.driver().is_some() && member.minimum_size() >= 1 << 20, "{}", member.name());
             assert!(!member.modules().is_empty(), "{}", member.name());
         }
+    }
+
+    #[test]
+    fn needed_drivers_are_those_of_the_targets_that_must_be_mounted() {
+        let target = |text: &str| text.parse::<Target>().unwrap();
+        let optional = Target { optional: true, ..target("btrfs") };
+        let targets = [target("ext4"), target("fast=xfs,noatime"), target("ntfs"), target("null"), optional];
+        assert_eq!(Vec::from_iter(needed_drivers(&targets)), ["ext4", "fuseblk", "xfs"]);
+        assert!(needed_drivers(&[target("/srv"), target("nfs")]).is_empty());
     }
 
     #[test]

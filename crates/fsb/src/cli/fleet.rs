@@ -2,25 +2,32 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
 
+use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
 use fsb_codes::notice;
+use fsb_model::Plan;
 use fsb_report::fleet::{Fleet, HostResult, LeftOut, page, screen};
 use fsb_report::run::Summary;
 use fsb_report::{Figure, WIDTH, fleet_figures};
 use fsb_runner::plan_file::PlanFile;
 use fsb_store::input::LARGEST_SCRIPT;
 use fsb_store::{RUN_FILE, Reader};
+use indicatif::MultiProgress;
 
 use super::help::heading;
 use super::plan_text::read_plan;
 use crate::coordinator::{self, Turn};
+use crate::exit::{self, Second, Signals};
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
 use crate::remote::{self, Hosts, RemoteRun};
 use crate::results::{self, json_text, print, print_data};
 use crate::stored::SET_FILE;
-use crate::{code, exit, result_owner, sets, stored, terminal};
+use crate::{code, result_owner, sets, stored, terminal};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -304,10 +311,10 @@ Examples:
   fsb fleet run quick.toml --hosts hosts.txt --sudo --out fleet -o fleet.html
   fsb fleet run plan.toml --hosts hosts.txt --out fleet  the missing hosts";
 
-/// Run a plan on many hosts, one after the other, and make one answer
+/// Run a plan on many hosts at once, and make one answer
 ///
 /// Each line of the file of --hosts has USER@HOST and, if it is not that of the plan, the directory of the image there.
-/// Comments begin with #. IOzone's list of -+m is such a file. A host that fails is reported, and the others follow. The
+/// Comments begin with #. IOzone's list of -+m is such a file. A host that fails is reported, and the others go on. The
 /// same command again makes the runs that are missing.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
@@ -322,6 +329,9 @@ struct RunArguments {
     /// Become root there by sudo, which must not ask for a password
     #[arg(long, help_heading = heading::MACHINE)]
     sudo: bool,
+    /// Hosts that are measured at the same time; 1 for hosts that share a network or a storage system [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = heading::MACHINE)]
+    at_once: Option<u32>,
     /// Overwrite the contents of this block device of every host; repeatable
     #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]
     wipe: Vec<PathBuf>,
@@ -346,38 +356,36 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     }
     let default = || results::default_directory(&coordinator::run_name(&plan));
     let out = arguments.out.clone().unwrap_or_else(default);
-    let mut failed: BTreeMap<PathBuf, anyhow::Error> = BTreeMap::new();
-    let mut worst = exit::DONE;
-    let total = hosts.len();
-    for (at, host) in hosts.iter().enumerate() {
-        let directory = out.join(remote::directory_name(&host.hosts.names[0]));
-        if !arguments.verbosity.quiet {
-            say(&format!("host {} of {total}: {}", at + 1, host.hosts.names[0]));
-        }
-        match run_on(host, &file, &directory, arguments.verbosity) {
-            Ok(code) => worst = worst.max(code),
-            Err(error) if [exit::REQUEST, exit::MACHINE, exit::TRIALS].contains(&exit::code(&error)) => {
-                let _ = exit::report(&error);
-                worst = worst.max(exit::code(&error));
-                failed.insert(directory, error);
-            }
-            // A signal ends the whole command.
-            Err(error) => {
-                let shown = out.display();
-                let message = format!(
-                    "{error:#}\nthe finished runs are in {shown}; compare them with:\n  fsb fleet compare {shown}"
-                );
-                return Err(exit::Failure::wrapping(&error, message).into());
+    let signals = Signals::catch(Second::Ends)?;
+    let measured = measure(&hosts, &file, &plan, &out, arguments, &signals)?;
+    if signals.is_interrupted() {
+        // A signal ends the whole command.
+        let mut message = String::new();
+        for (host, made) in hosts.iter().zip(&measured) {
+            if let Some(Err(error)) = made
+                && !is_of_host(error)
+                && host.run_directory(&out).join(RUN_FILE).is_file()
+            {
+                message += &format!("{error:#}\n");
             }
         }
+        if message.is_empty() {
+            message = "interrupted\n".to_owned();
+        }
+        let shown = out.display();
+        message += &format!("the finished runs are in {shown}; compare them with:\n  fsb fleet compare {shown}");
+        return Err(signals.failure(&message));
     }
     let mut reading = Reading::new(&arguments.answer);
-    reading.worst = worst;
-    for host in &hosts {
-        let directory = out.join(remote::directory_name(&host.hosts.names[0]));
-        match failed.get(&directory) {
-            Some(error) if !directory.join(RUN_FILE).is_file() => reading.leave_out(&host.hosts.names[0], error)?,
-            _ => reading.add(&directory)?,
+    for (host, made) in hosts.iter().zip(measured) {
+        let directory = host.run_directory(&out);
+        match made {
+            Some(Err(error)) if !directory.join(RUN_FILE).is_file() => reading.leave_out(host.name(), &error)?,
+            made => {
+                let code = made.map_or(exit::DONE, |made| made.unwrap_or_else(|error| exit::code(&error)));
+                reading.worst = reading.worst.max(code);
+                reading.add(&directory)?;
+            }
         }
     }
     let code = reading.finish()?;
@@ -385,24 +393,91 @@ fn run(arguments: &RunArguments) -> anyhow::Result<u8> {
     Ok(code)
 }
 
+/// Returns whether an error is about one host, so that the others go on.
+fn is_of_host(error: &anyhow::Error) -> bool {
+    [exit::REQUEST, exit::MACHINE, exit::TRIALS].contains(&exit::code(error))
+}
+
+/// Makes the runs of all hosts, as many at once as the user permits, and prints the errors of hosts. Returns the exit code
+/// or the error of each host; `None` for hosts that were not begun before a signal.
+fn measure(
+    hosts: &[FleetHost],
+    file: &PlanFile,
+    plan: &Plan,
+    out: &Path,
+    arguments: &RunArguments,
+    signals: &Signals,
+) -> anyhow::Result<Vec<Option<anyhow::Result<u8>>>> {
+    let verbosity = arguments.verbosity;
+    let at_once = arguments.at_once.map_or(hosts.len(), |at_once| at_once as usize).min(hosts.len());
+    let (lines, next) = (MultiProgress::new(), AtomicUsize::new(0));
+    let say_unless_quiet = |text: String| {
+        if !verbosity.quiet {
+            lines.suspend(|| say(&text));
+        }
+    };
+    let work = |sender: Sender<(usize, anyhow::Result<u8>)>| {
+        while !signals.is_interrupted() {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(host) = hosts.get(place) else { return };
+            say_unless_quiet(format!("host {} of {}: {}", place + 1, hosts.len(), host.name()));
+            let made = run_on(host, file, plan, &host.run_directory(out), verbosity, &lines);
+            // The receiver lives until all senders have ended.
+            let _ = sender.send((place, made));
+        }
+    };
+    let mut measured: Vec<Option<anyhow::Result<u8>>> = hosts.iter().map(|_| None).collect();
+    thread::scope(|scope| {
+        let (sender, ended) = channel();
+        for number in 0..at_once {
+            let (work, sender) = (&work, sender.clone());
+            let started = thread::Builder::new().spawn_scoped(scope, move || work(sender));
+            // Fewer threads measure all hosts, too.
+            if number == 0 {
+                started.context("cannot start a thread")?;
+            }
+        }
+        drop(sender);
+        for (number, (place, made)) in (1..).zip(ended) {
+            match &made {
+                Err(error) if is_of_host(error) => {
+                    let _ = lines.suspend(|| exit::report(error));
+                }
+                Ok(_) => say_unless_quiet(format!("finished {number} of {}: {}", hosts.len(), hosts[place].name())),
+                Err(_) => {}
+            }
+            measured[place] = Some(made);
+        }
+        Ok(measured)
+    })
+}
+
 /// Makes the run on a host, unless its directory has it already.
-fn run_on(host: &FleetHost, file: &PlanFile, directory: &Path, verbosity: Verbosity) -> anyhow::Result<u8> {
-    let name = &host.hosts.names[0];
+fn run_on(
+    host: &FleetHost,
+    file: &PlanFile,
+    plan: &Plan,
+    directory: &Path,
+    verbosity: Verbosity,
+    lines: &MultiProgress,
+) -> anyhow::Result<u8> {
+    let name = host.name();
     if directory.join(RUN_FILE).is_file() {
+        let shown = directory.display();
         if Reader::open(directory)?.record.stop_reason.is_some() {
-            let path = directory.display().to_string();
-            let text = format!("note: {name}: its run exists: {path}");
-            notify(&notice::HOST_KEPT, [("host", name.as_str().into()), ("path", path.as_str().into())], &text);
+            let fields = [("host", name.into()), ("path", shown.to_string().into())];
+            let text = format!("note: {name}: its run exists: {shown}");
+            lines.suspend(|| notify(&notice::HOST_KEPT, fields, &text));
             return Ok(exit::DONE);
         }
-        let shown = directory.display();
         let sudo = if host.hosts.sudo { " --sudo" } else { "" };
         let help = format!("resume it with 'fsb run --resume {shown} --on {name}{sudo}', or remove {shown}");
         return Err(exit::advised(&code::INVALID_RUN_SET, format!("{name}: its run in {shown} is not complete"), help));
     }
     let file = PlanFile { dir: host.directory.clone().or_else(|| file.dir.clone()), ..file.clone() };
     let (output, results, turn) = (None, None, Turn::new(false));
-    remote::start(&file, &RemoteRun { hosts: &host.hosts, directory, results, output, verbosity, turn })
+    let run = RemoteRun { hosts: &host.hosts, directory, results, output, verbosity, turn, beside: Some(lines) };
+    remote::start(&file, plan, &run)
 }
 
 /// A line of the file of hosts.
@@ -412,6 +487,17 @@ struct FleetHost {
     hosts: Hosts,
     /// The directory of the image there, if it is not that of the plan.
     directory: Option<PathBuf>,
+}
+
+impl FleetHost {
+    fn name(&self) -> &str {
+        &self.hosts.names[0]
+    }
+
+    /// Returns the run directory of the host below that of the fleet.
+    fn run_directory(&self, out: &Path) -> PathBuf {
+        out.join(remote::directory_name(self.name()))
+    }
 }
 
 /// Reads the hosts, one a line.
@@ -448,7 +534,7 @@ fn parse_hosts(text: &str, sudo: bool) -> Result<Vec<FleetHost>, (usize, String)
         }
         let parsed = Hosts::parse(name, sudo).map_err(|_| (number, format!("'{name}' is not a host")))?;
         let own = remote::directory_name(name);
-        if hosts.iter().any(|host| remote::directory_name(&host.hosts.names[0]) == own) {
+        if hosts.iter().any(|host| remote::directory_name(host.name()) == own) {
             return Err((number, format!("'{name}' is named twice")));
         }
         hosts.push(FleetHost { hosts: parsed, directory });
@@ -464,7 +550,7 @@ mod tests {
     fn a_file_of_hosts_has_comments_and_directories() {
         let text = "# the web servers\nroot@web1\n\nroot@web2 /srv # a large disk\nweb3 /data /usr/bin/iozone\n";
         let hosts = parse_hosts(text, true).unwrap();
-        let names: Vec<&str> = hosts.iter().map(|host| host.hosts.names[0].as_str()).collect();
+        let names: Vec<&str> = hosts.iter().map(FleetHost::name).collect();
         assert_eq!(names, ["root@web1", "root@web2", "web3"]);
         let directories: Vec<Option<&Path>> = hosts.iter().map(|host| host.directory.as_deref()).collect();
         assert_eq!(directories, [None, Some(Path::new("/srv")), Some(Path::new("/data"))]);

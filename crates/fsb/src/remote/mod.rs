@@ -14,20 +14,23 @@ mod serve;
 mod ssh;
 
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use fsb_codes::notice;
 use fsb_model::units::show_bytes;
-use fsb_model::{RunRecord, Trial, shell};
+use fsb_model::{Plan, RunRecord, Trial, shell};
 use fsb_runner::event::{Event, Observer};
 use fsb_runner::plan_file::{self, PlanFile};
 use fsb_runner::resume as resuming;
 use fsb_runner::schedule::BUDGET;
 use fsb_store::{Claim, Contents, RunDirectory};
 use fsb_testbed::privilege::NEEDS_ROOT;
+use indicatif::MultiProgress;
 
 use self::serve::{Job, Line, RemoteRequest};
 use self::ssh::{Connection, Heard, Session, about, quote};
@@ -98,17 +101,29 @@ pub struct RemoteRun<'a> {
     pub output: Option<&'a Output>,
     pub verbosity: Verbosity,
     pub turn: Turn,
+    /// The progress of other hosts that make runs at the same time, each in a thread of its own.
+    pub beside: Option<&'a MultiProgress>,
 }
 
-/// Makes a new run of the plan on each host in turn.
-pub fn start(file: &PlanFile, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
+impl RemoteRun<'_> {
+    /// Prints above the progress of all hosts.
+    fn print(&self, print: impl FnOnce()) {
+        match self.beside {
+            Some(lines) => lines.suspend(print),
+            None => print(),
+        }
+    }
+}
+
+/// Makes a new run of the plan on each host in turn. `file` is the plan as the user wrote it, which each host resolves.
+pub fn start(file: &PlanFile, plan: &Plan, run: &RemoteRun<'_>) -> anyhow::Result<u8> {
     for name in &run.hosts.names {
         let directory = run.hosts.directory(run.directory, name);
         fsb_store::check_new(&directory, &result_owner())?;
         run.results.map_or(Ok(()), |results| results.check(&directory))?;
     }
     let job = Job::Begin { plan: plan_file::write(file)?, identity: file.identity.clone(), verify: file.verify };
-    make(job, &file.wipe, None, run)
+    make(job, plan, &file.wipe, None, run)
 }
 
 /// Resumes an interrupted run on the host that began it.
@@ -127,13 +142,15 @@ pub fn resume(wipe: &[PathBuf], run: &RemoteRun<'_>) -> anyhow::Result<u8> {
         let message = format!("{}: the run is complete; 'fsb report' shows it", path.display());
         return Err(exit::failure(&code::RUN_COMPLETE, message));
     }
+    let plan = record.plan.clone();
     let job = Job::Resume { record: Box::new(record), trials: trials.clone() };
-    make(job, wipe, Some((claim, trials)), run)
+    make(job, &plan, wipe, Some((claim, trials)), run)
 }
 
 /// Makes the run on each host in turn. All hosts are checked before the first one is used.
 fn make(
     job: Job,
+    plan: &Plan,
     wipe: &[PathBuf],
     mut resumed: Option<(Claim, Vec<Trial>)>,
     run: &RemoteRun<'_>,
@@ -148,12 +165,20 @@ fn make(
     }
     let signals = Signals::catch(Second::Ends)?;
     let open = |name: &String| {
+        /// ssh may prompt, so hosts that make runs at the same time log in one after the other.
+        static LOGIN: Mutex<()> = Mutex::new(());
+        let login = LOGIN.lock().unwrap_or_else(PoisonError::into_inner);
+        if signals.is_interrupted() {
+            return Err(signals.failure("interrupted: nothing was begun"));
+        }
         let connection = Connection::open(name, run.hosts.sudo);
+        drop(login);
         if signals.is_interrupted() {
             return Err(signals.failure("interrupted: nothing was begun"));
         }
         let connection = connection?;
         let program = program_for(&connection)?;
+        check_kernel(&connection, plan)?;
         // The session keeps the connection until its turn.
         let session = connection.session(run.hosts.sudo)?;
         Ok((connection, program, session))
@@ -227,6 +252,21 @@ fn program_for(connection: &Connection) -> anyhow::Result<Program> {
     unfit(format!("it is {there} with {own} in its PATH, and this is {version} for {here}"), &help)
 }
 
+/// Checks that the kernel of the host has the file systems of the plan. A host that does not list its modules, or lists one
+/// that it cannot load, finds it out itself.
+fn check_kernel(connection: &Connection, plan: &Plan) -> anyhow::Result<()> {
+    let Connection { host, facts, .. } = connection;
+    let Some(known) = facts.drivers.as_ref().filter(|_| plan.place == fsb_model::Place::Host) else { return Ok(()) };
+    match fsb_testbed::fs::needed_drivers(&plan.targets).into_iter().find(|driver| !known.contains(*driver)) {
+        None => Ok(()),
+        Some(driver) => {
+            let message = format!("its kernel {} has no {driver}", facts.release);
+            let help = "install a kernel that has it, leave its targets out, or add --in vm";
+            Err(about(&code::UNFIT_HOST, host, &message, help))
+        }
+    }
+}
+
 /// A run that a host makes, and its run directory here.
 struct Receiving<'a> {
     host: &'a str,
@@ -248,23 +288,10 @@ struct Receiving<'a> {
 impl Receiving<'_> {
     /// Copies the program, starts it, and sends it the request.
     fn start(&mut self, program: Program, request: &RemoteRequest) -> anyhow::Result<()> {
-        /// Between two chunks a signal can end the copy.
-        const CHUNK: usize = 256 << 10;
-        let bytes = match program {
-            Program::Copy => std::fs::read("/proc/self/exe").context("cannot read the program to copy")?,
-            Program::Own => Vec::new(),
+        let is_sent = match program {
+            Program::Copy => self.copy()?,
+            Program::Own => self.session.send(b"0\n").is_ok(),
         };
-        let mut is_sent = self.session.send(format!("{}\n", bytes.len()).as_bytes()).is_ok();
-        if program == Program::Copy {
-            self.expect("fsb-ready")?;
-            if !self.run.verbosity.quiet {
-                let text = format!("{}: copying fsb ({})", self.host, show_bytes(bytes.len() as f64));
-                notify(&notice::COPYING, [("host", self.host.into()), ("bytes", bytes.len().into())], &text);
-            }
-        }
-        for chunk in bytes.chunks(CHUNK) {
-            is_sent = is_sent && !self.signals.is_interrupted() && self.session.send(chunk).is_ok();
-        }
         // If the host reads no further, it says why.
         self.expect("fsb-version")?;
         let line = serde_json::to_string(request)? + "\n";
@@ -272,6 +299,31 @@ impl Receiving<'_> {
             return Err(self.lost("before the run"));
         }
         Ok(())
+    }
+
+    /// Sends the program in chunks, because many hosts at once would each hold one in memory. Returns whether the host
+    /// read all of it.
+    fn copy(&mut self) -> anyhow::Result<bool> {
+        /// Between two chunks a signal can end the copy.
+        const CHUNK: usize = 256 << 10;
+        let unread = "cannot read the program to copy";
+        let mut file = fs::File::open("/proc/self/exe").context(unread)?;
+        let size = file.metadata().context(unread)?.len();
+        let mut is_sent = self.session.send(format!("{size}\n").as_bytes()).is_ok();
+        self.expect("fsb-ready")?;
+        if !self.run.verbosity.quiet {
+            let text = format!("{}: copying fsb ({})", self.host, show_bytes(size as f64));
+            let fields = [("host", self.host.into()), ("bytes", size.into())];
+            self.run.print(|| notify(&notice::COPYING, fields, &text));
+        }
+        let mut chunk = vec![0; CHUNK];
+        while is_sent && !self.signals.is_interrupted() {
+            match file.read(&mut chunk).context(unread)? {
+                0 => return Ok(true),
+                count => is_sent = self.session.send(&chunk[..count]).is_ok(),
+            }
+        }
+        Ok(false)
     }
 
     /// Waits for a line of the shell that begins with a word.
@@ -350,7 +402,8 @@ impl Receiving<'_> {
                     None => {
                         self.directory = Some(self.open(&record)?);
                         let verbosity = Verbosity { verbose: false, ..self.run.verbosity };
-                        self.progress = Some(Progress::new(&record.plan.targets, false, verbosity));
+                        let beside = self.run.beside.map(|lines| (self.host, lines));
+                        self.progress = Some(Progress::on_host(&record.plan.targets, false, verbosity, beside));
                     }
                 }
                 self.record = Some(record);
@@ -396,9 +449,12 @@ impl Receiving<'_> {
             Ok(message) if message.level == Level::Error => self.failure = Some(message),
             Ok(mut message) => {
                 message.fields.insert("host".to_owned(), self.host.into());
+                if self.run.beside.is_some() {
+                    message.message = format!("{}: {}", self.host, message.message);
+                }
                 match &self.progress {
                     Some(progress) => progress.relay(&message),
-                    None => message.relay(&say),
+                    None => self.run.print(|| message.relay(&say)),
                 }
             }
             Err(_) => self.keep(line),

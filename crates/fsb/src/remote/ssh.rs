@@ -2,6 +2,7 @@
 //! appear once, while the connection is made. Afterwards ssh keeps it in the background, and a session on it cannot
 //! prompt.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -40,6 +41,8 @@ pub struct Facts {
     pub own: String,
     /// The answer of sudo if it does not run commands without a password.
     pub refused_sudo: Option<String>,
+    /// The file systems of its kernel and of its modules; `None` if it does not list its modules.
+    pub drivers: Option<BTreeSet<String>>,
 }
 
 /// A host on which the user is logged in. Dropping it logs out.
@@ -142,12 +145,18 @@ impl Facts {
     fn parse(answer: &str) -> Option<Facts> {
         let line = |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let mut words = line("fsb-host ")?.split_whitespace().map(str::to_owned);
+        let drivers: BTreeSet<String> = answer
+            .lines()
+            .filter_map(|line| line.strip_prefix("fsb-driver "))
+            .map(|name| name.trim().to_owned())
+            .collect();
         Some(Facts {
             system: words.next()?,
             release: words.next()?,
             architecture: words.next()?,
             own: line("fsb-own").unwrap_or_default().to_owned(),
             refused_sudo: line("fsb-sudo").map(str::to_owned),
+            drivers: Some(drivers).filter(|drivers| !drivers.is_empty() && line("fsb-drivers ").is_some()),
         })
     }
 }
@@ -286,15 +295,18 @@ mod tests {
 
     #[test]
     fn facts_are_found_between_other_lines() {
-        let answer = "Welcome!\nfsb-host Linux 6.1.0-56-amd64 x86_64\nfsb-own fsb 0.1.0\nfsb-sudo sudo: a password is required\n";
+        let answer = "Welcome!\nfsb-host Linux 6.1.0-56-amd64 x86_64\nfsb-own fsb 0.1.0\nfsb-driver ext4\nfsb-driver xfs\n\
+                      fsb-drivers all\nfsb-sudo sudo: a password is required\n";
         let facts = Facts::parse(answer).unwrap();
         assert_eq!((facts.release.as_str(), facts.architecture.as_str()), ("6.1.0-56-amd64", "x86_64"));
         assert_eq!(
             (facts.own.as_str(), facts.refused_sudo.as_deref()),
             ("fsb 0.1.0", Some("sudo: a password is required"))
         );
-        let bare = Facts::parse("fsb-host Linux 6.1 aarch64\nfsb-own \n").unwrap();
-        assert_eq!((bare.own.as_str(), bare.refused_sudo), ("", None));
+        assert_eq!(facts.drivers, Some(["ext4", "xfs"].map(str::to_owned).into()));
+        // A host with modules that it does not list may have every driver.
+        let bare = Facts::parse("fsb-host Linux 6.1 aarch64\nfsb-own \nfsb-driver ext4\n").unwrap();
+        assert_eq!((bare.own.as_str(), bare.refused_sudo, bare.drivers), ("", None, None));
         assert_eq!(Facts::parse("This account is not available.\n"), None);
     }
 

@@ -1,8 +1,10 @@
-//! Runs on another host: Debian's sshd in a mount namespace of its own, behind a proxy that delays and cuts.
+//! Runs on another host: Debian's sshd in a mount and a network namespace of its own, behind a proxy that delays, throttles
+//! and cuts.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,11 +14,13 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tempfile::TempDir;
 
 use crate::common::*;
 
-/// A host that runs sshd, and this side's configuration of ssh for it. Its name is `box`, another one is `other`.
+/// A host that runs sshd, and this side's configuration of ssh for it. Its name is `box`, another one is `other`. Its
+/// network is a loopback device of its own, which only the proxy enters.
 struct Host {
     /// The files of both sides. They are in /run, because the host has a /tmp of its own.
     files: TempDir,
@@ -29,6 +33,14 @@ struct Host {
 /// Commands that prepare the mounts of an ordinary host.
 const ROOMY: &str = "mount -t tmpfs tmpfs /tmp";
 
+/// Commands that also give the host a run lock of its own, so that it measures beside another one.
+const APART: &str = "mount -t tmpfs tmpfs /tmp && mkdir -p /run/fsb && mount -t tmpfs -o mode=755 tmpfs /run/fsb";
+
+/// Commands that leave a host ext4 alone, without modules.
+const ONLY_EXT4: &str = "mount -t tmpfs tmpfs /tmp && printf 'nodev\\ttmpfs\\n\\text4\\n' >FILES/filesystems && \
+    mount --bind FILES/filesystems /proc/filesystems && if [ -d /lib/modules ]; then mount -t tmpfs tmpfs /lib/modules && \
+    mkdir /lib/modules/$(uname -r) && touch /lib/modules/$(uname -r)/modules.alias; fi";
+
 /// Commands that also let the user nobody log in and use sudo.
 const USERS: &str = "mount -t tmpfs tmpfs /tmp && sed 's|^nobody:.*|nobody:x:65534:65534::/var/tmp:/bin/sh|' /etc/passwd >FILES/passwd && \
     mount --bind FILES/passwd /etc/passwd && echo 'nobody ALL=(ALL) NOPASSWD: ALL' >FILES/sudoers && \
@@ -38,7 +50,7 @@ impl Host {
     /// Starts sshd after the commands `mounts` in a mount namespace. They may use the directory `FILES`.
     fn start(mounts: &str) -> Result<Host, String> {
         fsb_testkit::root()?;
-        fsb_testkit::programs(&["sshd", "ssh", "ssh-keygen", "unshare", "mkfs.ext4"])?;
+        fsb_testkit::programs(&["sshd", "ssh", "ssh-keygen", "unshare", "ip", "mkfs.ext4"])?;
         let files =
             tempfile::Builder::new().prefix("fsb-ssh-test-").tempdir_in("/run").map_err(|error| error.to_string())?;
         // sshd reads the keys of a user with the rights of the user.
@@ -53,23 +65,24 @@ impl Host {
         fs::create_dir_all(path("programs")).expect("a new directory");
         fs::create_dir_all(path("bin")).expect("a new directory");
         fs::copy(path("id.pub"), path("authorized_keys")).expect("the key is there");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
         let here = files.path().display();
         let server = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {here}/host_key\nAuthorizedKeysFile {here}/authorized_keys\n\
+            "Port {PORT}\nListenAddress 127.0.0.1\nHostKey {here}/host_key\nAuthorizedKeysFile {here}/authorized_keys\n\
              PidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin yes\n\
              SetEnv PATH={here}/programs:/usr/sbin:/usr/bin:/sbin:/bin\n"
         );
         fs::write(path("sshd_config"), server).expect("a new file");
         let mounts = mounts.replace("FILES", &here.to_string());
-        let command = format!("{mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
+        let command = format!("ip link set lo up && {mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
         let data =
             tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
         let mut unshare = Command::new("unshare");
-        unshare.args(["--mount", "--propagation", "private", "sh", "-c", &command]).current_dir("/");
+        unshare.args(["--mount", "--propagation", "private", "--net", "sh", "-c", &command]).current_dir("/");
         let errors = fs::File::create(path("sshd.log")).expect("a new file");
         let sshd = unshare.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().expect("unshare runs");
-        let proxy = Proxy::start(port);
+        // unshare becomes the shell, and the shell becomes sshd: all of them have one process id.
+        let server = sshd.id();
+        let proxy = Proxy::start(server);
         let client = format!(
             "Host box other\nHostName 127.0.0.1\nPort {}\nUser root\nIdentityFile {here}/id\nIdentitiesOnly yes\n\
              HostKeyAlias box\nUserKnownHostsFile {here}/known_hosts\nGlobalKnownHostsFile /dev/null\n\
@@ -80,7 +93,7 @@ impl Host {
         let host = Host { files, data, sshd: Running::from_child(sshd), proxy };
         host.know("host_key.pub");
         host.program("bin/ssh", &format!("exec /usr/bin/ssh -F {}/config \"$@\"", host.files.path().display()));
-        wait_until("sshd listens", Duration::from_secs(20), || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        wait_until("sshd listens", Duration::from_secs(20), || connect(server).is_some());
         Ok(host)
     }
 
@@ -154,6 +167,25 @@ impl Host {
     }
 }
 
+/// The port of sshd in the network of a host.
+const PORT: u16 = 22;
+
+/// Connects to sshd in the network of the process `server`.
+fn connect(server: u32) -> Option<TcpStream> {
+    // The thread that enters the other network ends there.
+    let connect = move || {
+        let network = format!("/proc/{server}/ns/net");
+        // The process has not left the network of this machine, which may have an sshd of its own.
+        if fs::read_link(&network).ok()? == fs::read_link("/proc/self/ns/net").ok()? {
+            return None;
+        }
+        let network = fs::File::open(network).ok()?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).ok()?;
+        TcpStream::connect(("127.0.0.1", PORT)).ok()
+    };
+    thread::spawn(connect).join().ok().flatten()
+}
+
 /// Returns the directories in /proc of processes whose first argument is `role`.
 fn processes_of(role: &str) -> Vec<String> {
     let paths = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
@@ -184,10 +216,13 @@ struct Rules {
     silent: AtomicBool,
     /// Milliseconds by which each chunk is delayed.
     delay: AtomicU64,
+    /// The largest number of bytes that pass in each direction per second.
+    rate: AtomicU64,
 }
 
 impl Proxy {
-    fn start(to: u16) -> Proxy {
+    /// Starts a proxy for the host whose sshd is the process `server`.
+    fn start(server: u32) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("it is bound").port();
         let rules = Arc::new(Rules {
@@ -195,11 +230,12 @@ impl Proxy {
             sent: AtomicU64::new(0),
             silent: AtomicBool::new(false),
             delay: AtomicU64::new(0),
+            rate: AtomicU64::new(u64::MAX),
         });
         let shared = Arc::clone(&rules);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
-                let Ok(server) = TcpStream::connect(("127.0.0.1", to)) else { continue };
+                let Some(server) = connect(server) else { continue };
                 let (back, forth) = (client.try_clone().unwrap(), server.try_clone().unwrap());
                 let (one, two) = (Arc::clone(&shared), Arc::clone(&shared));
                 thread::spawn(move || forward(client, forth, &one, true));
@@ -240,6 +276,7 @@ fn forward(mut from: TcpStream, mut to: TcpStream, rules: &Rules, is_client: boo
             Err(_) => break,
         };
         thread::sleep(Duration::from_millis(rules.delay.load(Ordering::SeqCst)));
+        thread::sleep(Duration::from_secs_f64(count as f64 / rules.rate.load(Ordering::SeqCst) as f64));
         if is_client {
             rules.sent.fetch_add(count as u64, Ordering::SeqCst);
         }
@@ -318,6 +355,39 @@ fn a_host_that_cannot_run_fsb_is_refused_before_anything_is_copied() {
     refused(&host, &[], "it is s390x with fsb 0.0.9");
     host.program("programs/uname", "echo FreeBSD 14.1 amd64");
     refused(&host, &[], "it runs FreeBSD");
+}
+
+#[test]
+fn a_host_whose_kernel_lacks_a_file_system_is_refused_before_anything_is_copied() {
+    let host = needs!(Host::start(ONLY_EXT4));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let mut arguments = host.arguments("1");
+    arguments[2] = "minix".to_owned();
+    let output = host.run(scratch.path(), &texts(&arguments));
+    let error = expect_error(&output, 3, "remote/unfit");
+    assert!(error["message"].as_str().unwrap().contains(" has no minix"), "{error}");
+    assert!(!has_message(&output, "note/copying"), "{}", stderr(&output));
+    assert!(!scratch.path().join("run").exists());
+    assert_eq!(host.left(), Vec::<String>::new());
+    expect_code(&host.run(scratch.path(), &texts(&host.arguments("1"))), 0);
+    host.expect_nothing_left();
+}
+
+#[test]
+fn a_slow_connection_loses_no_result() {
+    let host = needs!(Host::start(ROOMY));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    // The host has fsb, so that only results pass.
+    host.program("programs/uname", "echo Linux 6.1.0 s390x");
+    host.program("programs/fsb", &format!("exec {FSB} \"$@\""));
+    host.proxy.rules.rate.store(16 << 10, Ordering::SeqCst);
+    expect_code(&host.run(scratch.path(), &texts(&host.arguments("2"))), 0);
+    let run = scratch.path().join("run");
+    assert_eq!(counting(&run).iter().filter(|trial| trial["block"] != 0).count(), 14);
+    assert!(run.join("report.html").is_file() && !record(&run)["stop_reason"].is_null());
+    host.expect_nothing_left();
 }
 
 #[test]
@@ -523,7 +593,9 @@ fn a_fleet_is_one_answer_and_a_host_that_does_not_answer_stops_no_other() {
     let before = traces();
     let scratch = scratch();
     fleet(&host, scratch.path());
-    let arguments = ["fleet", "run", "plan.toml", "--hosts", "hosts", "--out", "fleet", "--format", "json"];
+    // Both names are of one machine, which makes one run at a time.
+    let arguments =
+        ["fleet", "run", "plan.toml", "--hosts", "hosts", "--at-once", "1", "--out", "fleet", "--format", "json"];
     let make = |code: i32| {
         let output = host.run(scratch.path(), &arguments);
         expect_code(&output, code);
@@ -550,6 +622,84 @@ fn a_fleet_is_one_answer_and_a_host_that_does_not_answer_stops_no_other() {
     assert_eq!(again["comparisons"], document["comparisons"]);
     assert_eq!(fs::read(scratch.path().join("fleet/box/trials.jsonl")).unwrap(), run);
     host.expect_nothing_left();
+    expect_no_traces(&before);
+}
+
+/// Writes the plan and the files of a fleet of two hosts, `box` and `second`, that measure side by side.
+fn fleet_of_two(directory: &Path, hosts: &[Host; 2], blocks: &str) {
+    let plan = |host: &Host| host.data.path().display().to_string();
+    let text = format!(
+        "targets = ['plain=ext4', 'other=ext4,noatime']\nsize = '128M'\n{}",
+        TINY.replace("blocks = 1", &format!("blocks = {blocks}"))
+    );
+    fs::write(directory.join("plan.toml"), text).unwrap();
+    fs::write(directory.join("hosts"), format!("box {}\nsecond {}\n", plan(&hosts[0]), plan(&hosts[1]))).unwrap();
+    // The first Host line of the second configuration is that of its aliases.
+    let second = fs::read_to_string(hosts[1].path("config")).unwrap().replace("Host box other", "Host second");
+    let first = fs::read_to_string(hosts[0].path("config")).unwrap();
+    fs::write(hosts[0].path("config"), format!("{first}\n{second}")).unwrap();
+}
+
+/// Returns the coordinator of the run on a host, whose mount namespace is that of its sshd.
+fn coordinator_on(host: &Host) -> Option<rustix::process::Pid> {
+    let mounts = |path: &str| fs::read_link(format!("{path}/ns/mnt")).ok();
+    let own = mounts(&format!("/proc/{}", host.sshd.id()));
+    let found = processes_of("__remote-run").into_iter().find(|path| mounts(path) == own)?;
+    rustix::process::Pid::from_raw(found.rsplit('/').next()?.parse().ok()?)
+}
+
+#[test]
+fn the_hosts_of_a_fleet_are_measured_at_once() {
+    let hosts = [needs!(Host::start(APART)), needs!(Host::start(APART))];
+    let before = traces();
+    let scratch = scratch();
+    fleet_of_two(scratch.path(), &hosts, "5");
+    let arguments = ["fleet", "run", "plan.toml", "--hosts", "hosts", "--out", "fleet", "--format", "json"];
+    let child = hosts[0].spawn(scratch.path(), &arguments);
+    let began = |name: &str| !trials(&scratch.path().join("fleet").join(name)).is_empty();
+    wait_until("trials of the first host", Duration::from_secs(120), || began("box"));
+    // The run of the first host cannot end before the second one has begun.
+    let first = coordinator_on(&hosts[0]).expect("a run on the first host");
+    rustix::process::kill_process(first, Signal::STOP).unwrap();
+    wait_until("trials of the second host", Duration::from_secs(120), || began("second"));
+    rustix::process::kill_process(first, Signal::CONT).unwrap();
+    let output = child.wait();
+    expect_code(&output, 0);
+    let document: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let names: Vec<&str> =
+        document["hosts"].as_array().unwrap().iter().filter_map(|host| host["name"].as_str()).collect();
+    assert_eq!(names, ["box", "second"]);
+    // Lines of the hosts say whose they are.
+    let rules = messages(&output).into_iter().filter(|message| message["code"] == "note/stopping-rule");
+    let rules: Vec<String> = rules.filter_map(|rule| Some(rule["message"].as_str()?.to_owned())).collect();
+    assert!(
+        rules.len() == 2 && names.iter().all(|name| rules.iter().any(|rule| rule.starts_with(&format!("{name}: "))))
+    );
+    hosts.iter().for_each(Host::expect_nothing_left);
+    expect_no_traces(&before);
+}
+
+#[test]
+fn a_signal_ends_the_runs_of_all_hosts_of_a_fleet() {
+    let hosts = [needs!(Host::start(APART)), needs!(Host::start(APART))];
+    let before = traces();
+    let scratch = scratch();
+    fleet_of_two(scratch.path(), &hosts, "50");
+    let child = hosts[0].spawn(scratch.path(), &["fleet", "run", "plan.toml", "--hosts", "hosts", "--out", "fleet"]);
+    for name in ["box", "second"] {
+        let run = scratch.path().join("fleet").join(name);
+        wait_until("trials of a host", Duration::from_secs(120), || trials(&run).len() >= 10);
+    }
+    child.signal(Signal::INT);
+    let output = child.wait();
+    expect_code(&output, 130);
+    let error = error_of(&output);
+    assert_eq!(error["code"], "run/interrupted", "{}", stderr(&output));
+    let message = error["message"].as_str().unwrap();
+    for part in ["--resume fleet/box --on box", "--resume fleet/second --on second", "fsb fleet compare fleet"] {
+        assert!(message.contains(part), "{message}");
+    }
+    hosts.iter().for_each(Host::expect_nothing_left);
     expect_no_traces(&before);
 }
 

@@ -206,7 +206,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     if let Some(directory) = &arguments.resume {
         if let Some(hosts) = &hosts {
             let (output, verbosity) = (Some(&arguments.output), arguments.verbosity);
-            return remote::resume(&arguments.wipe, &RemoteRun { hosts, directory, results, output, verbosity, turn });
+            let run = RemoteRun { hosts, directory, results, output, verbosity, turn, beside: None };
+            return remote::resume(&arguments.wipe, &run);
         }
         if is_set(directory) {
             let making =
@@ -223,8 +224,8 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         let plan = file.clone().resolve(coordinator::cpus(), coordinator::fresh_seed())?.plan;
         let directory = out.unwrap_or_else(|| results::default_directory(&coordinator::run_name(&plan)));
         let output = Some(&output);
-        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output, verbosity, turn };
-        return remote::start(&file, &run);
+        let run = RemoteRun { hosts: &hosts, directory: &directory, results, output, verbosity, turn, beside: None };
+        return remote::start(&file, &plan, &run);
     }
     #[cfg(feature = "vm")]
     super::kernel::unpack(&file)?;
