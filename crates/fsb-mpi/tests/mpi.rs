@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
+use fsb_model::Bytes;
+use fsb_mpi::suite::Suite;
 use serde_json::Value;
 
 const SUITE: &str = include_str!("../testdata/small.toml");
@@ -232,9 +234,47 @@ fn a_full_file_system_fails_its_trials_and_the_others_are_kept() {
 }
 
 #[test]
-fn a_simulation_says_that_it_is_one() {
-    let output = Command::new(PROGRAM).args(["simulate", "800"]).output().unwrap();
-    assert!(output.status.success(), "{}", text(&output));
-    assert!(text(&output).starts_with("simulation: ranks are threads"), "{}", text(&output));
-    assert_eq!(text(&output).lines().count(), 6);
+fn the_suites_of_the_program_measure_all_their_phases() {
+    needs!(program "mpirun");
+    for name in ["parallel", "io500-like"] {
+        let scratch = Scratch::new();
+        let mut suite = Suite::named(name).unwrap();
+        for group in &mut suite.groups {
+            group.block_size = Bytes(2 * group.transfer_size.0);
+            (group.files, group.locks) = (20, 20);
+        }
+        fs::write(scratch.at("suite.toml"), toml::to_string(&suite).unwrap()).unwrap();
+        let mut command = mpirun(scratch.0.path());
+        command.args(["-n", "2"]).arg(PROGRAM);
+        command.args(["run", "./shared", "--suite", "suite.toml", "--blocks", "1", "--out", "out"]);
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output));
+        let trials = scratch.trials();
+        assert_eq!(trials.len(), 2 * suite.phases().count(), "{name}");
+        assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{name}");
+        let has_score = text(&output).contains("  ./shared: ") && text(&output).contains("io500-like score");
+        assert_eq!(has_score, name == "io500-like", "{}", text(&output));
+        scratch.expect_nothing_left(&scratch.at("shared"));
+    }
+}
+
+#[test]
+fn the_costs_of_a_simulated_rank_do_not_grow_with_the_number_of_ranks() {
+    let output = Command::new(PROGRAM).args(["simulate", "10000"]).output().unwrap();
+    let text = text(&output);
+    assert!(output.status.success() && text.starts_with("simulation: ranks are threads"), "{text}");
+    // With the ratios of times, which no test asserts.
+    println!("{text}");
+    let rows: Vec<Vec<f64>> = text.lines().skip(2).map(numbers).collect();
+    assert_eq!(rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [1250.0, 2500.0, 5000.0, 10_000.0]);
+    let first = &rows[0];
+    for row in &rows[1..] {
+        // The columns of messages and of bytes; numbers of ranks have more digits.
+        assert!((row[4] / first[4] - 1.0).abs() < 0.02 && (row[5] / first[5] - 1.0).abs() < 0.05, "{text}");
+    }
+}
+
+/// Returns the columns of a line of numbers; a column without a number is not a number.
+fn numbers(line: &str) -> Vec<f64> {
+    line.split_whitespace().map(|word| word.parse().unwrap_or(f64::NAN)).collect()
 }
