@@ -28,7 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   mpirun -n 64 fsb-mpi run /mnt/shared
   mpirun -n 8 --hostfile hosts fsb-mpi run /mnt/lustre /mnt/nfs --ranks 1,2,4,8
-  srun -n 64 fsb-mpi run /scratch --suite io500-like
+  srun --mpi=pmix -n 64 fsb-mpi run /scratch --suite io500-like
   fsb report fsb-results/20261120T150405Z-mnt-shared";
 
 /// Measure one file system from many clients: each process of an MPI job is one

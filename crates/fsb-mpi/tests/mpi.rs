@@ -63,6 +63,16 @@ impl Scratch {
         command.output().unwrap()
     }
 
+    /// Runs the suite with two ranks that a Slurm of this machine starts, and waits until it has ended all of them.
+    fn srun(&self, fault: Option<&str>, more: &[&str]) -> Output {
+        let mut command = Command::new("timeout");
+        command.args(["300", "unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        command.args(["sh", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/slurm.sh"), "srun", "--mpi=pmix", "-n", "2"]);
+        command.arg(PROGRAM).args(["run", "./shared", "--suite", "suite.toml", "--blocks", "1", "--out", "out"]);
+        command.args(more).envs(fault.map(|fault| ("FSB_MPI_FAULT", fault))).current_dir(self.0.path());
+        command.output().unwrap()
+    }
+
     fn trials(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.at("out/trials.jsonl")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -231,6 +241,36 @@ fn a_full_file_system_fails_its_trials_and_the_others_are_kept() {
         }
     }
     scratch.expect_nothing_left(&mount.0);
+}
+
+#[test]
+fn ranks_that_slurm_starts_measure_a_directory() {
+    needs!(root);
+    needs!(program "slurmctld", "slurmd", "srun", "munged", "ip", "unshare");
+    let scratch = Scratch::new();
+    let output = scratch.srun(None, &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = scratch.trials();
+    assert_eq!(trials.len(), 2 * CASES, "{}", text(&output));
+    let is_good =
+        |trial: &Value| trial["outcome"] == "ok" && trial["workers"].as_array().is_some_and(|all| all.len() == 2);
+    assert!(trials.iter().all(is_good), "{trials:?}");
+    scratch.expect_nothing_left(&scratch.at("shared"));
+}
+
+#[test]
+fn slurm_ends_all_ranks_if_one_fails_and_finished_trials_are_kept() {
+    needs!(root);
+    needs!(program "slurmctld", "slurmd", "srun", "munged", "ip", "unshare");
+    for (fault, finished) in [("1:3:kill", 3), ("1:4:hang", 4), ("1:2:abort", 2)] {
+        let scratch = Scratch::new();
+        let output = scratch.srun(Some(fault), &["--timeout", "5"]);
+        assert!(!output.status.success(), "{fault}: {}", text(&output));
+        let trials = scratch.trials();
+        assert_eq!(trials.len(), finished, "{fault}: {}", text(&output));
+        assert!(trials.iter().all(|trial| trial["outcome"] == "ok"));
+        scratch.expect_nothing_left(&scratch.at("shared"));
+    }
 }
 
 #[test]
