@@ -8,8 +8,8 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fsb_model::metric::THROUGHPUT;
-use fsb_model::nearest;
 use fsb_model::units::parse_percent;
+use fsb_model::{nearest, shell};
 use fsb_report::csv::values;
 #[cfg(feature = "serve")]
 use fsb_report::html;
@@ -97,6 +97,11 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let mut read = sets::read(&arguments.sets)?;
     if let Some(output) = &arguments.output {
         spare_inputs("-o", output, &read.files)?;
+    }
+    if read.hosts.len() > 1 {
+        let runs: Vec<String> = read.runs.iter().map(|run| run.display().to_string()).collect();
+        let command = shell::line(["fsb", "fleet", "compare"].into_iter().chain(runs.iter().map(String::as_str)));
+        say(&format!("note: {} hosts made these runs; for one answer of all of them: {command}", read.hosts.len()));
     }
     let baseline = baseline(&read.sets, arguments.baseline.as_deref())?;
     let contents: Vec<sets::Contents> = read.sets.iter().map(sets::Contents::from_set).collect();

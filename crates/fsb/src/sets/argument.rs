@@ -5,7 +5,7 @@
 //! only the text around it is the name of a file. Write `./` before a path that looks like a name. `~/` is the home
 //! directory, because a shell does not expand it inside the quotes that a pattern needs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
@@ -14,7 +14,7 @@ use std::path::{Component, Path, PathBuf};
 
 use fsb_compat::{TOOLS, Tool};
 use fsb_model::shell;
-use fsb_store::{RUN_FILE, TRIALS_FILE};
+use fsb_store::{RUN_FILE, Reader, TRIALS_FILE};
 use glob::MatchOptions;
 
 use crate::{code, exit, result_owner, stored};
@@ -251,7 +251,12 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
     let shown = path.display();
     Ok(if !below.is_empty() {
         let typed: Vec<String> = below.iter().map(|path| shell::word(&path.display().to_string())).collect();
-        format!("{shown} holds no results itself, but its directories do: fsb compare {}", typed.join(" "))
+        let hosts: BTreeSet<String> = below.iter().filter_map(|run| Reader::open(run).ok()?.record.on).collect();
+        let fleet = match hosts.len() {
+            0 | 1 => String::new(),
+            _ => format!(", or for one answer of all hosts: fsb fleet compare {}", shell::word(&shown.to_string())),
+        };
+        format!("{shown} holds no results itself, but its directories do: fsb compare {}{fleet}", typed.join(" "))
     } else if unknown.is_empty() {
         format!("{shown} holds no files: name files of results or the directory of a run")
     } else {

@@ -51,6 +51,8 @@ pub struct Sets {
     pub conditions: Vec<ConditionDifference>,
     /// The run directories of fsb, as given.
     pub runs: Vec<PathBuf>,
+    /// The hosts of `--on` that made runs of several targets.
+    pub hosts: BTreeSet<String>,
 }
 
 /// The origin of a set.
@@ -96,8 +98,10 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     });
     let conditions = conditions::differences(&sided.collect::<Vec<_>>());
     let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
+    let with_baseline = own.iter().filter(|(_, run)| run.record.plan.targets.len() > 1);
+    let hosts = with_baseline.filter_map(|(_, run)| run.record.on.clone()).collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs })
+    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs, hosts })
 }
 
 /// Returns the name that an argument gives, and the files and runs behind it.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{expect_code, fails, fsb, fsb_json, has_message, record, scratch, stderr, stdout};
+use crate::common::{expect_code, fails, fsb, fsb_json, has_message, messages, record, scratch, stderr, stdout};
 
 const PLAN: &str = "[repetition]\nblocks = 6\nsample_time = '1ms'\n[[workload]]\nname = 'rename'\nfiles = 100\n\
     [[workload]]\nname = 'create'\nfiles = 100\n";
@@ -112,6 +112,26 @@ fn a_host_without_results_is_listed_and_stops_no_other() {
     assert!(left_out[1].1.contains("2000-01-01") && left_out[2].1.contains("No such file"), "{left_out:?}");
     assert!(document["warnings"][0].as_str().unwrap().contains("different versions of fsb"), "{document}");
     assert!(has_message(&output, "warning/host-left-out"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_comparison_of_runs_of_several_hosts_names_the_command_of_fleets() {
+    let scratch = scratch();
+    hosts(scratch.path(), &["20%", "24%"]);
+    let command = |runs: &[&str]| {
+        let output = fsb_json(scratch.path(), &[&["compare"], runs].concat());
+        expect_code(&output, 0);
+        let notes = messages(&output).into_iter().filter_map(|note| Some(note["message"].as_str()?.to_owned()));
+        notes.filter(|note| note.contains("fsb fleet compare")).collect::<Vec<_>>()
+    };
+    let both = ["fleet/host0", "fleet/host1"];
+    let note = "2 hosts made these runs; for one answer of all of them: fsb fleet compare fleet/host0 fleet/host1";
+    assert_eq!((command(&both), command(&both[..1])), (vec![note.to_owned()], Vec::new()));
+    let error = fails(scratch.path(), &["compare", "fleet"], 2, "compare/no-match");
+    assert!(
+        error["message"].as_str().unwrap().ends_with("one answer of all hosts: fsb fleet compare fleet"),
+        "{error}"
+    );
 }
 
 #[test]
