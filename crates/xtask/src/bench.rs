@@ -74,6 +74,8 @@ pub enum BenchPart {
     History,
     /// Reads after a heavy write beside reads alone.
     Quiet,
+    /// `fsb-mpi` beside `fsb run`.
+    Mpi,
 }
 
 /// The verdict for an interval that is completely below 1.

@@ -14,6 +14,7 @@ mod emulations;
 mod generate;
 mod history;
 mod licences;
+mod mpi;
 mod peers;
 mod prose;
 mod quiet;
@@ -33,7 +34,7 @@ enum Task {
     /// The hot loop beside a bare C loop and fio, on one file in the page cache; every backend beside fio; rows
     /// of the suite 'quick' beside the same rows of fio; `fsb iozone` beside IOzone, `fsb postmark` beside PostMark and
     /// `fsb filebench` beside filebench; `fsb compare` beside a script; `fsb history` and `fsb serve` beside SQLite and a
-    /// static file; then reads after a heavy write beside reads alone.
+    /// static file; reads after a heavy write beside reads alone; then `fsb-mpi` beside `fsb run` with as many processes.
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,
@@ -86,6 +87,9 @@ fn main() -> anyhow::Result<()> {
             }
             if wanted(BenchPart::Quiet) {
                 quiet::run(&options.dir, options.rounds)?;
+            }
+            if wanted(BenchPart::Mpi) {
+                mpi::run(&options)?;
             }
             Ok(())
         }
