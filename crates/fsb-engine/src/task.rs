@@ -79,7 +79,8 @@ pub struct Task {
     pub operations: u64,
     /// The index of the repetition, from 0. Random orders differ between repetitions.
     pub repetition: u32,
-    /// Stop after the operation at which this number of seconds has passed. Only divisible jobs heed it.
+    /// Stop after the operation at which this number of seconds has passed. Only divisible jobs heed it, and
+    /// micro-benchmarks, which stop after a cycle.
     pub until_seconds: Option<f64>,
     /// Discard the records of this number of seconds, after which the clock starts again. Only divisible jobs heed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -314,6 +314,10 @@ const PREPARED: f64 = 400e6;
 const DEVICE: f64 = 200e6;
 /// The time in which a worker restores the state between passes, relative to the time of the passes.
 const RESTORED: f64 = 1.0;
+/// Seconds of creating and removing a file of a micro-benchmark.
+const FILE: f64 = 50e-6;
+/// Bytes per second that a micro-benchmark writes to the page cache, or reads from it.
+const CACHE: f64 = 2e9;
 /// Seconds of formatting, mounting and taking down a target.
 pub(crate) const TYPICAL_VISIT: f64 = 1.5;
 
@@ -323,6 +327,12 @@ pub(crate) const TYPICAL_ROW: f64 = 0.35;
 
 /// Returns the expected seconds of a trial whose sample lasts `timed` seconds.
 pub(crate) fn typical_seconds(profile: &Profile, timed: f64) -> f64 {
+    // All iterations of a micro-benchmark are made, however long they take. Each makes the files of one thread.
+    if profile.renewal == Renewal::Never && !profile.divisible {
+        let files = profile.files as f64 / f64::from(profile.threads);
+        let iteration = files * (FILE + 2.0 * profile.file_size as f64 / CACHE);
+        return AROUND + profile.operations as f64 * iteration / f64::from(profile.threads);
+    }
     let bytes = (profile.files * profile.file_size) as f64;
     let around = if profile.renewal == Renewal::Inside { timed * RESTORED } else { 0.0 };
     // A cold pass is over when the file is read.
@@ -392,6 +402,18 @@ mod tests {
                 prop_assert!(cost.between && cost.spent.measure >= cost.seconds);
             }
         }
+    }
+
+    #[test]
+    fn a_micro_benchmark_takes_all_its_iterations() {
+        let seconds = |name: &str, params| {
+            let spec = WorkloadSpec::new(name, serde_json::from_value(params).unwrap());
+            typical_seconds(&workload::parse(&spec, &Sizing { size: 1 << 30, cpus: 2 }).unwrap().profile(), 0.1)
+        };
+        let create = seconds("micro-create", json!({"iterations": 10, "cycles": 30}));
+        assert!((create - AROUND - 15.0).abs() < 1e-6, "{create}: 300,000 files of 50 us");
+        let read = json!({"block_size": "1M", "block_count": 10, "iterations": 20, "cycles": 10, "threads": 2});
+        assert!((1.0..1.3).contains(&seconds("micro-read", read)), "100 iterations of each thread, 20 MiB each");
     }
 
     #[test]

@@ -78,6 +78,9 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
     if scale == 1.0 {
         return Some(spec);
     }
+    if MICRO.contains(&spec.name.as_str()) {
+        return Some(micro(spec, scale, scope));
+    }
     if FLOWS.contains(&spec.name.as_str()) {
         return Some(flow(spec, scale, scope));
     }
@@ -151,6 +154,26 @@ fn flow(mut spec: WorkloadSpec, scale: f64, scope: Scope) -> WorkloadSpec {
     spec
 }
 
+/// Workloads of cycles of iterations.
+const MICRO: [&str; 3] = ["micro-create", "micro-read", "micro-write"];
+/// The least number of cycles, if there were as many at full scale. Each is a sample of a trial.
+const LEAST_CYCLES: u64 = 5;
+
+/// Returns the workload with fewer iterations, or with fewer cycles if each thread has one iteration already. The files of
+/// an iteration stay, because its time is the result.
+fn micro(mut spec: WorkloadSpec, scale: f64, scope: Scope) -> WorkloadSpec {
+    // An invalid workload is refused later, with its place.
+    let Ok(job) = workload::parse(&spec, &Sizing { size: scope.size, cpus: scope.cpus }) else { return spec };
+    let (params, threads) = (job.params(), u64::from(job.profile().threads));
+    let [iterations, cycles] = ["iterations", "cycles"].map(|key| params.get(key).and_then(Value::as_u64).unwrap_or(1));
+    let fewer = ((iterations as f64 * scale) as u64).max(threads.min(iterations));
+    let rest = (scale * iterations as f64 / fewer as f64).min(1.0);
+    let cycles = ((cycles as f64 * rest).ceil() as u64).max(LEAST_CYCLES.min(cycles));
+    spec.params.insert("iterations".to_owned(), fewer.into());
+    spec.params.insert("cycles".to_owned(), cycles.into());
+    spec
+}
+
 fn record(params: &Params) -> Option<u64> {
     let value = params.get("block_size")?;
     value.as_u64().or_else(|| Some(value.as_str()?.parse::<Bytes>().ok()?.0))
@@ -209,6 +232,16 @@ mod tests {
         assert_eq!(served("fileserver", json!({"file_size": "128K"})), [1250, 128 << 10]);
         assert_eq!(served("webproxy", json!({})), [2000, 8192], "enough for its 100 threads, and so many bytes less");
         assert_eq!(served("oltp", json!({"files": 10, "file_size": 8 << 20})), [10, 1 << 20]);
+        let cycled = |params: Value, scale: f64| {
+            let spec = WorkloadSpec::new("micro-read", serde_json::from_value(params).unwrap());
+            let params = of_workload(spec, scale, scope).unwrap().params;
+            ["iterations", "cycles"].map(|key| params[key].as_u64().unwrap())
+        };
+        let asked = json!({"iterations": 20, "cycles": 30, "threads": 2});
+        assert_eq!(cycled(asked.clone(), 0.125), [2, 30]);
+        assert_eq!(cycled(asked.clone(), 1.0 / 64.0), [2, 5], "an iteration of each thread, and enough samples");
+        assert_eq!(cycled(asked, 2.0), [40, 30]);
+        assert_eq!(cycled(json!({"iterations": 1, "cycles": 3, "threads": 2}), 0.125), [1, 3]);
         assert_eq!([of("512M"), of("1G:eater"), of("keep")], ["64M", "128M:eater", "keep"]);
         assert_eq!(image(Bytes(6 << 30), 0.125), Bytes(768 << 20));
         assert_eq!(image(Bytes(6 << 30), 0.01), Bytes(LEAST_IMAGE), "where every file system can be made");

@@ -4,8 +4,11 @@
 //! number of iterations that the threads share, each thread in its own directory. The sample of a cycle is the mean
 //! time of one iteration. A cycle also has a duration, from the first start of a thread to the last end, which includes
 //! making and removing files. Some cycles warm up, the others are the samples. All cycles together are one trial.
+//!
+//! With a time limit, a measurement has no warm-up cycles and ends with the cycle in which the limit passes. The runner
+//! limits the warm-up block, which only finds out how long a cycle takes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Params};
@@ -274,12 +277,14 @@ impl Job for MicroJob {
             context,
             barrier: RoundBarrier::default(),
             failed: AtomicBool::new(false),
+            warmup_cycles: if context.until_seconds.is_some() { 0 } else { self.warmup_cycles },
+            end: AtomicU64::new(u64::MAX),
         };
         let verb = (self.bench != Bench::Create).then_some(Verb::Write);
         let subject = Subject { interest: Interest::Names, content: Content::Directories, verb };
         let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
-        let cycles = all_cycles(&reports, (self.warmup_cycles + self.cycles) as usize);
-        let measured = &cycles[self.warmup_cycles as usize..];
+        let cycles = all_cycles(&reports);
+        let measured = &cycles[threads.warmup_cycles as usize..];
         measurement.timed_ns = measured.iter().map(|cycle| cycle.timed_ns).sum();
         let sample = |cycle: &Cycle| cycle.timed_ns as f64 * 1e-9 / self.iterations as f64;
         measurement.samples = measured.iter().map(sample).collect();
@@ -301,8 +306,9 @@ struct Cycle {
     span_ns: [u64; 2],
 }
 
-/// Returns `count` cycles, each the sum of those of all threads.
-fn all_cycles(threads: &[Vec<Cycle>], count: usize) -> Vec<Cycle> {
+/// Returns the cycles, each the sum of those of all threads.
+fn all_cycles(threads: &[Vec<Cycle>]) -> Vec<Cycle> {
+    let count = threads.iter().map(Vec::len).min().unwrap_or(0);
     let together = |a: Cycle, b: Cycle| Cycle {
         timed_ns: a.timed_ns + b.timed_ns,
         span_ns: [a.span_ns[0].min(b.span_ns[0]), a.span_ns[1].max(b.span_ns[1])],
@@ -318,6 +324,10 @@ struct MicroThreads<'s> {
     /// All threads begin a cycle together.
     barrier: RoundBarrier,
     failed: AtomicBool,
+    /// Cycles before the measured ones.
+    warmup_cycles: u64,
+    /// The cycle before which all threads end, because the time is up.
+    end: AtomicU64,
 }
 
 /// The state of one thread.
@@ -348,12 +358,22 @@ impl<'s> ThreadJob for MicroThreads<'s> {
     }
 
     fn run(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let limit_ns = self.context.until_seconds.map(|seconds| (seconds.max(0.0) * 1e9) as u64);
+        let began = recorder.now();
         let mut result = Ok(());
-        for cycle in 0..self.job.warmup_cycles + self.job.cycles {
+        for cycle in 0..self.warmup_cycles + self.job.cycles {
+            // One thread decides for all before they meet. A number, because a thread that is late must not read the
+            // decision on the next cycle.
+            if recorder.rank == 0 && cycle > 0 && limit_ns.is_some_and(|limit| recorder.now() - began >= limit) {
+                self.end.store(cycle, Ordering::Relaxed);
+            }
             self.barrier.wait(self.job.threads, || {});
+            if cycle >= self.end.load(Ordering::Relaxed) {
+                break;
+            }
             // A thread that has failed still comes to the barrier, or the others would wait for ever.
             if result.is_ok() && !self.failed.load(Ordering::Relaxed) {
-                if cycle == self.job.warmup_cycles {
+                if cycle == self.warmup_cycles {
                     recorder.forget();
                 }
                 result = self.cycle(state, recorder);
@@ -466,11 +486,37 @@ pub(super) static MICRO_WRITE: MicroWorkload = MicroWorkload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::Step;
+    use crate::worker;
+    use crate::workload::testing::{Open, task, with};
+
+    #[test]
+    fn a_time_limit_leaves_out_the_warm_up_and_ends_with_a_cycle() {
+        let root = tempfile::tempdir().unwrap();
+        let measure = |workload: &str, threads: u32, until_seconds| {
+            let pairs =
+                [("iterations", 4), ("cycles", 6), ("warmup_cycles", 3), ("threads", threads), ("file_count", 2)];
+            let mut spec = with(workload, &pairs.map(|(key, value)| (key, value.into())));
+            if workload == "micro-read" {
+                spec.params.insert("block_size".to_owned(), 4096.into());
+            }
+            worker::perform(&task(Step::Prepare, &spec, root.path(), 24), &mut Open::default()).unwrap();
+            let mut task = task(Step::Measure, &spec, root.path(), 24);
+            task.until_seconds = until_seconds;
+            let measured = worker::perform(&task, &mut Open::default()).unwrap().whole().unwrap();
+            (measured.operations, measured.samples.len(), measured.cycle_spans_ns.len())
+        };
+        for (workload, threads) in [("micro-create", 1), ("micro-read", 2)] {
+            assert_eq!(measure(workload, threads, Some(0.0)), (4, 1, 1), "{workload}");
+            assert_eq!(measure(workload, threads, Some(3600.0)), (24, 6, 6), "{workload}");
+            assert_eq!(measure(workload, threads, None), (24, 6, 9), "{workload}");
+        }
+    }
 
     #[test]
     fn a_cycle_lasts_from_the_first_start_to_the_last_end_of_its_threads() {
         let cycle = |timed_ns, span_ns| Cycle { timed_ns, span_ns };
         let threads = [vec![cycle(3, [10, 20]), cycle(4, [31, 40])], vec![cycle(5, [12, 26]), cycle(6, [30, 37])]];
-        assert_eq!(all_cycles(&threads, 2), [cycle(8, [10, 26]), cycle(10, [30, 40])]);
+        assert_eq!(all_cycles(&threads), [cycle(8, [10, 26]), cycle(10, [30, 40])]);
     }
 }

@@ -184,9 +184,10 @@ impl Schedule<'_> {
         self.leave_out(&gone, LeftOut::TooLong);
         if self.held_cells().is_empty() {
             return Err(RunError::Budget(format!(
-                "{} did not finish one trial within half of the budget of {}: use a larger --budget",
+                "{} did not finish one trial within half of the budget of {}: {}",
                 workloads.join("; "),
-                self.show_budget()
+                self.show_budget(),
+                remedy(&self.run.record.plan)
             )));
         }
         self.run.record.cells.retain(|cell| !workloads.contains(&cell.label));

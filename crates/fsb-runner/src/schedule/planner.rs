@@ -497,12 +497,14 @@ impl SequentialCost {
         let repetitions = f64::from(amount.repetitions);
         let operations = amount.operations as f64 * repetitions;
         let timed = self.seconds * operations / (self.operations.max(1) as f64);
-        // Untimed steps of the measurement: the worker's exit, and untimed parts of the micro-benchmarks. If the worker
-        // restores the state itself, they grow with the number of passes.
+        // Untimed steps of the measurement: the worker's exit, and untimed parts of the micro-benchmarks. They grow with the
+        // number of passes if the worker restores the state itself, and with the number of cycles of a micro-benchmark,
+        // of which warm-up measured some.
         let around = (self.spent.measure - self.seconds).max(0.0);
-        let around = match profile.renewal {
-            Renewal::Inside => around * operations / (self.operations.max(1) as f64),
-            _ => around * repetitions,
+        let in_cycles = profile.renewal == Renewal::Never && !profile.divisible;
+        let around = match profile.renewal == Renewal::Inside || in_cycles {
+            true => around * operations / (self.operations.max(1) as f64),
+            false => around * repetitions,
         };
         let renewed = if profile.renewal == Renewal::Recreate { repetitions } else { 1.0 };
         (self.spent.prepare + self.spent.cleanup) * renewed + self.spent.settle * repetitions + timed + around
@@ -689,6 +691,16 @@ mod tests {
         assert!(decided.blocks == 7 && amount(&decided).operations >= 800, "{decided:?}");
         let decided = basis(&all_in_rounds(1, 0.01), 3, repetition, 1.0).decide();
         assert_eq!((decided.blocks, decided.interim_analyses.len()), (7, 0));
+    }
+
+    #[test]
+    fn a_micro_benchmark_is_planned_from_some_of_its_cycles() {
+        // Thirty cycles of ten iterations, of which warm-up measured two. Half of each cycle is outside the clock.
+        let create = sequential("micro-create", json!({"iterations": 10, "cycles": 30}), &[(20, 1.0)]);
+        let mut cost = create.costs[0].clone();
+        cost.spent.measure = 2.0;
+        let seconds = cost.expected_seconds(&create.profile, create.amount(1.0));
+        assert!((seconds - 30.4).abs() < 1e-9, "{seconds}");
     }
 
     #[test]
