@@ -544,6 +544,8 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "direct" => &[("ioengine", "psync"), ("direct", "1")],
         "osync" => &[("ioengine", "psync"), ("sync", "sync")],
         "dsync" => &[("ioengine", "psync"), ("sync", "dsync")],
+        "lseek" => &[("ioengine", "sync")],
+        "lseek-direct" => &[("ioengine", "sync"), ("direct", "1")],
         "mmap" => &[("ioengine", "mmap")],
         "posix-aio" => &[("ioengine", "posixaio")],
         "libaio" => &[("ioengine", "libaio")],

@@ -20,6 +20,7 @@ mod direct;
 mod file_backend;
 pub(crate) mod files;
 mod libaio;
+mod lseek;
 pub(crate) mod mmap;
 mod null;
 mod psync;
@@ -48,6 +49,8 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &psync::OSYNC,
     &psync::DSYNC,
     &psync::Psyncv,
+    &lseek::LSEEK,
+    &lseek::LSEEK_DIRECT,
     &mmap::MMAP,
     &mmap::MMAP_ASYNC,
     &mmap::MMAP_SYNC,
