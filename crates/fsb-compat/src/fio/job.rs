@@ -71,6 +71,8 @@ pub struct FioJob {
 pub enum Direction {
     Read,
     Write,
+    /// Neither: ranges of the files are released.
+    Trim,
     /// Both, each with a result of its own.
     Both,
     /// Both, in one result (`unified_rw_reporting=1`).
@@ -83,6 +85,7 @@ impl Direction {
         match self {
             Direction::Read => &[ResultDirection::Read],
             Direction::Write => &[ResultDirection::Write],
+            Direction::Trim => &[ResultDirection::Trim],
             Direction::Both => &[ResultDirection::Read, ResultDirection::Write],
             Direction::Mixed => &[ResultDirection::Mixed],
         }
@@ -94,6 +97,7 @@ impl Direction {
 pub enum ResultDirection {
     Read,
     Write,
+    Trim,
     /// Reads and writes together.
     Mixed,
 }
@@ -104,6 +108,7 @@ impl ResultDirection {
         match self {
             ResultDirection::Read => "read",
             ResultDirection::Write => "write",
+            ResultDirection::Trim => "trim",
             ResultDirection::Mixed => "mixed",
         }
     }
@@ -140,8 +145,11 @@ const OF_WORK: &[&str] = &[
     "bs",
     "bsrange",
     "bssplit",
+    "buffer_compress_chunk",
+    "buffer_compress_percentage",
     "buffered",
     "create_on_open",
+    "dedupe_percentage",
     "direct",
     "do_verify",
     "end_fsync",
@@ -160,11 +168,13 @@ const OF_WORK: &[&str] = &[
     "norandommap",
     "nrfiles",
     "number_ios",
+    "openfiles",
     "overwrite",
     "percentage_random",
     "pre_read",
     "ramp_time",
     "random_distribution",
+    "random_generator",
     "rate",
     "rate_iops",
     "rate_process",
@@ -194,7 +204,15 @@ const INERT: &[(&str, &str)] = &[
     ("per_job_logs", "fsb writes no logs"),
     ("disable_slat", "fsb measures one latency for each operation"),
     ("disable_lat", "fsb measures one latency for each operation"),
+    ("disable_clat", "fsb measures one latency for each operation"),
+    ("gtod_reduce", "fsb reads the clock after each operation in any case"),
+    ("clocksource", "fsb reads the monotonic clock of the kernel"),
     ("disable_bw_measurement", "fsb computes bandwidth from the whole job"),
+    ("bwavgtime", "fsb computes bandwidth from the whole job"),
+    ("iopsavgtime", "fsb computes bandwidth from the whole job"),
+    ("write_hist_log", "fsb writes no logs"),
+    ("log_hist_msec", "fsb writes no logs"),
+    ("create_fsync", "fsb syncs files that it has made before the clock starts"),
     ("create_serialize", "fsb makes the files of one process after the other"),
     ("refill_buffers", "fsb writes other bytes with each record in any case"),
 ];
@@ -205,6 +223,11 @@ const REFUSED: &[(&str, &str)] = &[
     ("rate_iops_min", "fsb ends no job because it is slow"),
     ("thinktime_spin", "the engine sleeps during a think time: leave it out"),
     ("thinktime_iotime", "the engine counts operations before a think time: use thinktime_blocks"),
+    ("offset", "the engine moves whole files: leave it out, and use the size of the range"),
+    ("offset_increment", "each process has files of its own: leave it out"),
+    ("file_append", "fsb makes new files for each job: leave it out"),
+    ("fill_device", "fsb checks before a job that its files fit: use size"),
+    ("trim_percentage", "fio trims devices with it: use rw=trim and ioengine=falloc"),
     ("fsync_on_close", "the engine closes files after the clock has stopped: use end_fsync=1"),
     ("verify_pattern", "the engine writes its own data: leave it out"),
     ("new_group", "use stonewall, which begins a group too"),
@@ -229,6 +252,14 @@ struct Section {
     options: Options,
 }
 
+impl Section {
+    /// Returns the directory and the name of the file, if the section names one.
+    fn file(&self) -> Option<(Option<String>, String)> {
+        let value = |name: &str| self.options.get(name).map(|option| option.value.clone());
+        Some((value("directory"), value("filename")?))
+    }
+}
+
 /// Reads a job file. `variable` returns the value of an environment variable, for `${NAME}`.
 ///
 /// # Errors
@@ -242,20 +273,23 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
     }
     let (mut jobs, mut notes) = (Vec::<FioJob>::new(), Vec::new());
     let mut group = 0;
+    let mut made = BTreeMap::<(Option<String>, String), MadeFile>::new();
     for section in sections {
+        let file = section.file();
+        let shared = file.as_ref().and_then(|file| made.get(file)).cloned();
         let mut reader =
-            Reader { options: section.options.clone(), kilo: 1024, problems: Vec::new(), notes: Vec::new() };
+            Reader { options: section.options.clone(), kilo: 1024, shared, problems: Vec::new(), notes: Vec::new() };
         let job = reader.job(&section);
         problems.append(&mut reader.problems);
         notes.append(&mut reader.notes);
         let Some(mut job) = job else { continue };
+        made.extend(file.map(|file| (file, MadeFile::after(&job, reader.shared))));
         // As in fio, a job that waits begins a group.
         job.waits &= !jobs.is_empty();
         group += u32::from(job.waits);
         job.group = group;
         jobs.push(job);
     }
-    check_files(&jobs, &mut problems);
     let processes: u64 = jobs.iter().map(|job| u64::from(job.processes)).sum();
     if let Some(last) = jobs.last().filter(|_| processes > MOST_PROCESSES) {
         let message = format!("{processes} processes in all are too many: at most {MOST_PROCESSES}");
@@ -269,19 +303,32 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
     if problems.is_empty() { Ok(JobFile { jobs, notes }) } else { Err(problems) }
 }
 
-/// Refuses jobs that would share a file: fsb makes files for each process.
-fn check_files(jobs: &[FioJob], problems: &mut Vec<Remark>) {
-    let mut seen: BTreeMap<(Option<&str>, &str), &str> = BTreeMap::new();
-    for job in jobs {
-        let Some(name) = job.options.get("filename") else { continue };
-        if let Some(other) = seen.insert((job.directory.as_deref(), name), &job.name) {
-            let message = format!(
-                "filename: jobs '{other}' and '{}' share the file {name}, but fsb makes files for each job: leave out \
-                 filename if each may have its own",
-                job.name
-            );
-            problems.push(Remark { line: job.line, message });
-        }
+/// The file of a job that a later job names, too.
+#[derive(Debug, Clone)]
+struct MadeFile {
+    /// The last job that used it.
+    job: String,
+    bytes: u64,
+    /// The way in which it differs from a file that was written in sequence.
+    spoiled: Option<&'static str>,
+}
+
+impl MadeFile {
+    /// Returns the file after a job, which found it as `before` if it existed.
+    fn after(job: &FioJob, before: Option<MadeFile>) -> MadeFile {
+        let number = |name: &str| job.workload.params.get(name).and_then(serde_json::Value::as_u64).unwrap_or(1);
+        let bytes = number("files").saturating_mul(number("file_size"));
+        let moved = job.operations.map(|operations| operations.saturating_mul(job.record_size));
+        let whole = job.seconds.is_none() && moved.is_some_and(|moved| moved >= bytes);
+        let spoiled = match job.workload.name.as_str() {
+            "read" | "random-read" | "stride-read" => None,
+            "write" if job.workload.params.get("overwrite") == Some(&true.into()) || whole => None,
+            "write" => Some("does not write all of it"),
+            "fallocate" => Some("trims it"),
+            "random-write" | "random-mix" => Some("writes at random into it"),
+            _ => Some("writes parts of it"),
+        };
+        MadeFile { job: job.name.clone(), bytes, spoiled: before.and_then(|before| before.spoiled).or(spoiled) }
     }
 }
 
@@ -385,6 +432,16 @@ struct Backend {
     direct: bool,
 }
 
+/// The files of each process of a job.
+#[derive(Debug, Clone, Copy)]
+struct Files {
+    count: u64,
+    /// Bytes of each.
+    size: u64,
+    /// Whether the job reads the next record of each file in turn.
+    reads_in_turn: bool,
+}
+
 /// The sizes of the records of a job.
 #[derive(Debug, Clone)]
 struct Records {
@@ -399,6 +456,8 @@ struct Reader {
     options: Options,
     /// The meaning of `k`: `kb_base`.
     kilo: u64,
+    /// The file of the section, if an earlier job made it.
+    shared: Option<MadeFile>,
     problems: Vec<Remark>,
     notes: Vec<Remark>,
 }
@@ -478,7 +537,7 @@ impl Reader {
         let delay = self.value("startdelay", "one time such as 5 or 500ms", |value| time(value, 1.0));
         let start_delay = delay.map_or(0.0, |(_, delay)| delay);
         let directory = self.directory();
-        self.filename(processes);
+        self.filename(processes, waits);
         let access = self.access(line);
         let work = access.and_then(|access| self.work(section, access));
         let seed = self.seed();
@@ -530,7 +589,7 @@ impl Reader {
             .map(|(_, directory)| directory)
     }
 
-    fn filename(&mut self, processes: u32) {
+    fn filename(&mut self, processes: u32, waits: bool) {
         let expected = "one name without a directory, and name the directory with directory=DIR: fsb makes the files \
                         itself and uses no existing file or device";
         let plain = |value: &str| (!value.is_empty() && !value.contains(['/', ':'])).then_some(());
@@ -539,11 +598,44 @@ impl Reader {
             self.refuse(line, "filename: processes of a job would share the file: leave out filename or numjobs");
         }
         self.note(line, "filename has no effect: fsb makes files in a directory of its own and removes it at the end");
+        let Some(MadeFile { job, spoiled, .. }) = self.shared.clone() else { return };
+        match spoiled {
+            _ if !waits => {
+                let message = format!("filename: the job would use the file of job '{job}' beside it: add stonewall");
+                self.refuse(line, message);
+            }
+            Some(how) => {
+                let message = format!(
+                    "filename: job '{job}' or one before it {how}, but fsb makes a file for each job and fills it in \
+                     sequence: leave out filename if that will do"
+                );
+                self.refuse(line, message);
+            }
+            None => self.note(
+                line,
+                format!("filename: the job has a file of its own, filled in sequence, instead of that of job '{job}'"),
+            ),
+        }
     }
 
     fn access(&mut self, line: usize) -> Option<Access> {
         let given = self.options.get("rw").map_or(line, |option| option.line);
-        let found = self.value("rw", "read, write, rw, randread, randwrite or randrw", |value| {
+        let engine = self.options.get("ioengine").map(|engine| engine.value.as_str());
+        let trims = engine == Some("falloc");
+        if let Some(option) = self.options.get("rw")
+            && option.value.contains("trim")
+            && !(trims && ["trim", "randtrim"].contains(&option.value.as_str()))
+        {
+            let message = match option.value.ends_with("write") {
+                true => "rw: fio trims and writes devices in turn, and no files: use two jobs",
+                false => "rw: fio trims devices, and files with ioengine=falloc only: add it",
+            };
+            self.refuse(given, message);
+            self.options.remove("rw");
+            return None;
+        }
+        let expected = "read, write, rw, randread, randwrite, randrw, trim or randtrim";
+        let found = self.value("rw", expected, |value| {
             let access = |direction, random| Some(Access { direction, random });
             match value {
                 "read" => access(Direction::Read, false),
@@ -552,6 +644,8 @@ impl Reader {
                 "randread" => access(Direction::Read, true),
                 "randwrite" => access(Direction::Write, true),
                 "randrw" => access(Direction::Both, true),
+                "trim" => access(Direction::Trim, false),
+                "randtrim" => access(Direction::Trim, true),
                 _ => None,
             }
         });
@@ -597,6 +691,8 @@ impl Reader {
         match (engine.as_str(), direct) {
             ("psync", false) => backend("psync", false),
             ("psync", true) => backend("direct", false),
+            ("sync", false) => backend("lseek", false),
+            ("sync", true) => backend("lseek-direct", false),
             ("mmap", false) => backend("mmap", false),
             ("io_uring", _) => {
                 let given = ["fixedbufs", "registerfiles"].map(|name| self.flag(name));
@@ -609,9 +705,9 @@ impl Reader {
             ("posixaio", false) => backend("posix-aio", true),
             (name, _) => {
                 let advice = match name {
-                    "sync" => "it seeks before each call: use psync",
+                    "falloc" => "fsb only trims with it: use rw=trim or randtrim",
                     "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync, libaio or io_uring",
-                    _ => "use psync, libaio, io_uring, mmap or posixaio",
+                    _ => "use psync, sync, libaio, io_uring, mmap or posixaio",
                 };
                 self.refuse(line, format!("ioengine: {} is not supported: {advice}", excerpt(name)));
                 None
@@ -619,14 +715,22 @@ impl Reader {
         }
     }
 
-    /// Returns the number of files and the bytes of each.
-    fn files(&mut self, section: usize, access: Access, record: u64) -> Option<(u64, u64)> {
+    /// Returns the files of each process.
+    fn files(&mut self, section: usize, access: Access, record: u64) -> Option<Files> {
         let is_given = ["size", "filesize"].iter().any(|name| self.options.contains_key(*name));
         let (size, each) = (self.size("size"), self.size("filesize"));
         let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
         let needed = if access.random { "random" } else { "sequential" };
         let order = self.options.remove("file_service_type").map(|option| option.value);
-        if files > 1 && order.as_deref() != Some(needed) {
+        if let Some((line, open)) = self.number("openfiles", 1 << 20)
+            && open < files
+        {
+            self.refuse(line, "openfiles: the engine keeps all files of a process open: leave it out");
+        }
+        // fio's default takes the next record of each file in turn.
+        let in_turn = files > 1 && matches!(order.as_deref(), None | Some("roundrobin"));
+        let reads_in_turn = in_turn && access.direction == Direction::Read && !access.random;
+        if files > 1 && !reads_in_turn && order.as_deref() != Some(needed) {
             let message = format!("nrfiles: the engine takes files in another order: add file_service_type={needed}");
             self.refuse(section, message);
         }
@@ -650,7 +754,11 @@ impl Reader {
             self.refuse(line, message);
             return None;
         }
-        Some((files, file))
+        if let Some(shared) = self.shared.as_ref().filter(|shared| shared.bytes != files.saturating_mul(file)) {
+            let message = format!("size: the file of job '{}' has {} bytes: use that size", shared.job, shared.bytes);
+            self.refuse(line, message);
+        }
+        Some(Files { count: files, size: file, reads_in_turn })
     }
 
     /// Returns the sizes of records.
@@ -703,11 +811,16 @@ impl Reader {
     fn work(&mut self, section: &Section, access: Access) -> Option<Work> {
         let line = section.line;
         let records = self.records(access)?;
+        if access.direction == Direction::Trim {
+            return self.trims(line, access, &records);
+        }
         let record = records.smallest;
         let backend = self.backend(line)?;
-        let (files, file_size) = self.files(line, access, record)?;
+        let Files { count: files, size: file_size, reads_in_turn } = self.files(line, access, record)?;
         let depth = self.depth(backend);
         let (_, overwrite) = self.is_set("overwrite", false);
+        // An earlier job has filled the file.
+        let overwrite = overwrite || self.shared.is_some();
         if access.direction == Direction::Write && access.random && !overwrite {
             self.refuse(line, "random writes go to files that were written before: add overwrite=1");
         }
@@ -715,10 +828,12 @@ impl Reader {
         self.layout(line, is_new);
         self.hints(line, backend.direct);
         let (cache, cached) = self.cache(backend.direct, is_new);
-        let pass = files * (file_size / record);
+        let pass = files.saturating_mul(file_size / record);
         let (amount_line, operations, seconds) = self.amount(line, access, &records, pass)?;
         let ramp_seconds = self.ramp(operations, backend);
         let (durability, syncs) = self.syncs(access, backend, depth, files);
+        let data = self.data(record);
+        self.generator(records.sizes.is_some());
         let distribution = self.distribution(access);
         let sequential = self.sequential(access, files, cache);
         let pace = self.pace(access, &records, depth);
@@ -772,6 +887,9 @@ impl Reader {
             }
             set("random_distribution", distribution.into());
         }
+        if let Some(data) = data {
+            set("data", data);
+        }
         if let Some(sequential) = sequential {
             set("sequential", format!("{sequential}%").into());
         }
@@ -789,6 +907,10 @@ impl Reader {
         }
         let mix = self.mix();
         let name = match (access.direction, access.random) {
+            (Direction::Read, false) if reads_in_turn => {
+                set("stride", (file_size / record).into());
+                "stride-read"
+            }
             (Direction::Read, false) => "read",
             (Direction::Read, true) => "random-read",
             (Direction::Write, true) => "random-write",
@@ -796,7 +918,8 @@ impl Reader {
                 set("overwrite", overwrite.into());
                 "write"
             }
-            (Direction::Mixed | Direction::Both, _) => {
+            // A job that trims has returned.
+            (Direction::Mixed | Direction::Both | Direction::Trim, _) => {
                 set("mix", format!("{mix}%").into());
                 if access.direction == Direction::Both {
                     set("by_direction", true.into());
@@ -824,6 +947,88 @@ impl Reader {
         })
     }
 
+    /// Returns the work of a job that releases ranges of its files, with fio's engine falloc.
+    fn trims(&mut self, section: usize, access: Access, records: &Records) -> Option<Work> {
+        let record = records.smallest;
+        if let Some((line, _)) = &records.sizes {
+            self.refuse(*line, "bsrange, bssplit: the engine trims ranges of one size: use bs");
+        }
+        self.options.remove("ioengine");
+        for name in ["direct", "buffered", "invalidate", "fadvise_hint", "iodepth", "fsync", "fdatasync", "end_fsync"] {
+            if let Some(option) = self.options.remove(name) {
+                self.note(
+                    option.line,
+                    format!("{name} has no effect: a trim moves no data, and fio syncs writes only"),
+                );
+            }
+        }
+        let Files { count: files, size: file_size, .. } = self.files(section, access, record)?;
+        self.layout(section, false);
+        let pass = files.saturating_mul(file_size / record);
+        let (line, operations, seconds) = self.amount(section, access, records, pass)?;
+        if operations.is_none_or(|operations| operations > pass) {
+            self.refuse(line, "the job trims its files more than once, but then nothing is left to release");
+        }
+        self.generator(false);
+        if self.shared.is_none() {
+            let message = "the trims release blocks that hold data: fio's new files have none, or only reserved ones";
+            self.note(section, message);
+        }
+        let order = if access.random { "random" } else { "sequential" };
+        let params: [(&str, serde_json::Value); 6] = [
+            ("mode", "punch".into()),
+            ("files", files.into()),
+            ("file_size", file_size.into()),
+            ("block_size", record.into()),
+            ("access", order.into()),
+            ("threads", 1.into()),
+        ];
+        let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        Some(Work {
+            spec: WorkloadSpec::new("fallocate", params),
+            record_size: record,
+            operations,
+            seconds,
+            ramp_seconds: None,
+            evict: false,
+            latency: LatencyKind::Completion,
+        })
+    }
+
+    /// Returns the shares of the data that compression and deduplication save, as the engine's parameter.
+    fn data(&mut self, record: u64) -> Option<serde_json::Value> {
+        let kilo = self.kilo;
+        let expected = "512: the compressible parts of the engine's data are in pieces of 512 bytes";
+        self.value("buffer_compress_chunk", expected, |value| (bytes(value, kilo) == Some(512)).then_some(()));
+        let mut shares = serde_json::Map::new();
+        for (option, name) in [("buffer_compress_percentage", "compressible"), ("dedupe_percentage", "duplicate")] {
+            let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| *percent <= 100);
+            let Some((line, percent)) = self.value(option, "a number from 0 to 100", percent) else { continue };
+            if percent > 0 {
+                shares.insert(name.to_owned(), format!("{percent}%").into());
+            }
+            if name == "duplicate" && record != 4096 {
+                self.note(line, "dedupe_percentage: fsb repeats blocks of 4096 bytes, fio whole records");
+            }
+        }
+        (!shares.is_empty()).then(|| shares.into())
+    }
+
+    /// Takes the generator of random offsets. With each of fio's, a pass visits every record once.
+    fn generator(&mut self, several_sizes: bool) {
+        let Some((line, generator)) = self.value("random_generator", "tausworthe, tausworthe64 or lfsr", |value| {
+            ["tausworthe", "tausworthe64", "lfsr"].contains(&value).then(|| value.to_owned())
+        }) else {
+            return;
+        };
+        if generator == "lfsr" && (several_sizes || self.options.contains_key("norandommap")) {
+            let message = "random_generator: with lfsr, fio ignores norandommap and may repeat records of several sizes: \
+                           use tausworthe";
+            self.refuse(line, message);
+        }
+        self.note(line, "random_generator has no effect: fsb draws offsets with its own generator");
+    }
+
     fn depth(&mut self, backend: Backend) -> u64 {
         let Some((line, depth)) = self.number("iodepth", 4096) else { return 1 };
         if !backend.queues && depth > 1 {
@@ -835,9 +1040,9 @@ impl Reader {
 
     /// Takes the options that decide how files are made. Reports the difference of new files.
     fn layout(&mut self, section: usize, is_new: bool) {
-        let none = self.value("fallocate", "none or native", |value| match value {
+        let none = self.value("fallocate", "none, native, posix, keep or truncate", |value| match value {
             "none" | "0" => Some(true),
-            "native" | "1" => Some(false),
+            "native" | "posix" | "keep" | "truncate" | "1" => Some(false),
             _ => None,
         });
         let (line, on_open) = self.is_set("create_on_open", false);
@@ -1022,13 +1227,17 @@ impl Reader {
         // Records are drawn again although others were not visited yet: half of them get half of the draws.
         let unmapped = (without_map && access.random).then(|| (map_line, "pareto:0.5".to_owned()));
         // The exponent 1 does not exist in fio.
-        let expected = "random, zipf:THETA (not 1) or pareto:H";
+        let expected = "random, zipf:THETA (not 1), pareto:H or zoned:ACCESSES/SIZE:...";
         let given = self.value("random_distribution", expected, |value| {
             let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
             let known = match value.split_once(':') {
                 None => value == "random",
                 Some(("zipf", theta)) => number(theta).is_some_and(|theta| theta != 1.0),
                 Some(("pareto", h)) => number(h).is_some_and(|h| h < 1.0),
+                // The engine checks that the zones add up.
+                Some(("zoned", zones)) => {
+                    zones.split([':', '/']).all(|percent| percent.parse::<u64>().is_ok_and(|percent| percent <= 100))
+                }
                 Some(_) => false,
             };
             known.then(|| value.to_owned())
@@ -1246,22 +1455,22 @@ mod tests {
 
     #[test]
     fn refused_options_are_named_with_their_lines() {
-        let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify_pattern=1\n[k]\nrw=trim\nsize=1m\n");
+        let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify_pattern=1\n[k]\nrw=erase\nsize=1m\n");
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(found[0], "4: fio's option zonemode is not supported: remove it");
         assert!(
             found[1].starts_with("5: fio's option verify_pattern is not supported: the engine writes"),
             "{found:?}"
         );
-        assert!(found[2].starts_with("7: rw: 'trim' is not supported: give read, write"), "{found:?}");
-        assert!(problem("ioengine=sync").contains("3: ioengine: sync is not supported: it seeks before each call"));
+        assert!(found[2].starts_with("7: rw: 'erase' is not supported: give read, write"), "{found:?}");
+        assert!(problem("ioengine=rbd").contains("3: ioengine: rbd is not supported: use psync, sync, libaio"));
         assert!(problem("filename=/dev/sda").contains("no existing file or device"));
         assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
         assert!(problem("create_on_open=1").contains("files that hold data"));
-        assert!(problem("nrfiles=2").contains("add file_service_type=sequential"));
+        assert!(problem("rw=write\nnrfiles=2").contains("add file_service_type=sequential"));
         assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
         assert!(problem("rw=randwrite").contains("add overwrite=1"));
-        assert!(problem("rw=randtrim").contains("'randtrim' is not supported"));
+        assert!(problem("offset=4k").contains("option offset is not supported: the engine moves whole files"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
         assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
@@ -1358,10 +1567,63 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_share_a_file_are_refused() {
-        let found = problems("[global]\nfilename=f\nsize=1m\n[a]\nrw=write\n[b]\nstonewall\nrw=read\n");
-        assert!(found[0].contains("jobs 'a' and 'b' share the file f"), "{found:?}");
+    fn jobs_that_use_a_file_one_after_the_other_find_it_filled() {
+        let file = |sections: &str| read(&format!("[global]\nfilename=f\nsize=1m\n{sections}"));
+        let shared = file("[a]\nrw=read\n[b]\nstonewall\nrw=write\n[c]\nstonewall\nrw=randwrite\n").unwrap();
+        assert_eq!(shared.jobs[1].workload.params["overwrite"], json!(true));
+        assert_eq!(shared.jobs[2].workload.name, "random-write");
+        let notes: Vec<_> = shared.notes.iter().map(|note| note.message.as_str()).collect();
+        assert!(
+            notes.contains(&"filename: the job has a file of its own, filled in sequence, instead of that of job 'b'"),
+            "{notes:?}"
+        );
+        for (sections, expected) in [
+            ("[a]\nrw=read\n[b]\nrw=read\n", "the file of job 'a' beside it: add stonewall"),
+            ("[a]\nrw=randwrite\noverwrite=1\n[b]\nstonewall\n", "job 'a' or one before it writes at random into it"),
+            ("[a]\nrw=write\nio_size=4k\n[b]\nstonewall\n", "does not write all of it"),
+            ("[a]\nrw=trim\nioengine=falloc\n[b]\nstonewall\n[c]\nstonewall\n", "trims it"),
+            ("[a]\nrw=read\n[b]\nstonewall\nsize=2m\n", "the file of job 'a' has 1048576 bytes"),
+        ] {
+            let found = file(sections).unwrap_err();
+            assert!(found[0].message.contains(expected), "{sections}: {found:?}");
+        }
         assert!(problem("filename=f\nnumjobs=2").contains("would share the file"));
+    }
+
+    #[test]
+    fn trims_punch_holes_with_the_engine_falloc() {
+        let trims = job("rw=randtrim\nioengine=falloc\nbs=64k");
+        assert_eq!((trims.workload.name.as_str(), trims.direction), ("fallocate", Direction::Trim));
+        assert_eq!([&trims.workload.params["mode"], &trims.workload.params["access"]], ["punch", "random"]);
+        assert_eq!((trims.operations, trims.latency), (Some(16), LatencyKind::Completion));
+        for (options, expected) in [
+            ("rw=trim", "files with ioengine=falloc only"),
+            ("rw=randtrimwrite\nioengine=falloc", "devices in turn, and no files"),
+            ("rw=write\nioengine=falloc", "falloc is not supported"),
+            ("rw=trim\nioengine=falloc\nloops=2", "more than once"),
+            ("rw=trim\nioengine=falloc\nrate_iops=5", "this job does not use it"),
+        ] {
+            assert!(problem(options).contains(expected), "{options}: {}", problem(options));
+        }
+    }
+
+    #[test]
+    fn data_and_generators_are_those_of_the_options() {
+        let data = |options: &str| job(options).workload.params.get("data").cloned();
+        let asked = "rw=write\nbuffer_compress_percentage=60\ndedupe_percentage=10";
+        assert_eq!(data(asked), Some(json!({"compressible": "60%", "duplicate": "10%"})));
+        assert_eq!(data("rw=write\nbuffer_compress_percentage=0"), None);
+        assert!(problem("rw=write\nbuffer_compress_chunk=4k").contains("pieces of 512 bytes"));
+        assert_eq!(job("rw=randread\nrandom_generator=lfsr").workload.name, "random-read");
+        let lfsr = "rw=randread\ninvalidate=0\nrandom_generator=lfsr";
+        assert!(problem(&format!("{lfsr}\nnorandommap")).contains("use tausworthe"));
+        assert!(problem("nrfiles=4\nopenfiles=2").contains("keeps all files"));
+        let in_turn = job("nrfiles=4\nbs=64k");
+        assert_eq!((in_turn.workload.name.as_str(), &in_turn.workload.params["stride"]), ("stride-read", &json!(4)));
+        let zoned = job("rw=randread\ninvalidate=0\nrandom_distribution=zoned:80/20:20/80");
+        assert_eq!(zoned.workload.params["random_distribution"], json!("zoned:80/20:20/80"));
+        assert_eq!(job("ioengine=sync").workload.params["backend"], json!("lseek"));
+        assert_eq!(job("ioengine=sync\ndirect=1").workload.params["backend"], json!("lseek-direct"));
     }
 
     #[test]

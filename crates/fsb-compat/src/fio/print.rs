@@ -90,6 +90,8 @@ struct JobEntry<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     write: Option<DirectionEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    trim: Option<DirectionEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     mixed: Option<DirectionEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sync: Option<SyncEntry>,
@@ -160,7 +162,7 @@ impl JobResult {
     }
 
     fn entry(&self, elapsed: u64) -> JobEntry<'_> {
-        let (mut read, mut write, mut mixed) = (None, None, None);
+        let (mut read, mut write, mut trim, mut mixed) = (None, None, None, None);
         for result in &self.directions {
             let bandwidth = self.per_second(result.bytes);
             let times = result.times.as_ref().map(TimesEntry::from);
@@ -183,6 +185,7 @@ impl JobResult {
             match result.direction {
                 ResultDirection::Read => read = Some(entry),
                 ResultDirection::Write => write = Some(entry),
+                ResultDirection::Trim => trim = Some(entry),
                 ResultDirection::Mixed => mixed = Some(entry),
             }
         }
@@ -197,6 +200,7 @@ impl JobResult {
             desc: self.description.as_deref(),
             read,
             write,
+            trim,
             mixed,
             sync,
             job_runtime: self.milliseconds(),

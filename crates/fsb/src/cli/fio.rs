@@ -37,8 +37,8 @@ Examples:
 
 /// Run a fio job file and print fio's results
 ///
-/// Reads the job files of fio 3: sections, [global], ${VARIABLE}. Jobs read or write, in sequence or at random, with the
-/// I/O engines psync, mmap, posixaio, libaio and io_uring. Unsupported options are reported with their lines, and then nothing
+/// Reads the job files of fio 3: sections, [global], ${VARIABLE}. Jobs read, write or trim, in sequence or at random, with the
+/// I/O engines psync, sync, mmap, posixaio, libaio, io_uring and falloc. Unsupported options are reported with their lines, and then nothing
 /// runs. fsb draws random offsets with its own generator.
 ///
 /// fsb makes the files in a new directory in the job's directory and removes it at the end. After a kill, the next fsb or
@@ -367,7 +367,8 @@ fn add_results(stage: &[FioJob], measured: &[Measurement], results: &mut Vec<Job
 /// meaning of latencies.
 fn alike(a: &FioJob, b: &FioJob) -> bool {
     // Bytes of each direction are counted as records.
-    let records = a.direction != Direction::Both || a.record_size == b.record_size;
+    let counted = matches!(a.direction, Direction::Both | Direction::Trim);
+    let records = !counted || a.record_size == b.record_size;
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
@@ -403,10 +404,16 @@ fn directions(job: &FioJob, measured: &[&Measurement]) -> Vec<DirectionResult> {
         return result.collect();
     }
     let operation = workload::parse(&job.workload, &SIZING).ok().map(|job| job.profile().operation);
+    let operations: u64 = measured.iter().map(|one| one.operations).sum();
+    // A trim moves no data. fio counts the bytes of its range.
+    let bytes = match job.direction {
+        Direction::Trim => operations * job.record_size,
+        _ => measured.iter().map(|one| one.bytes).sum(),
+    };
     let result = results.map(|direction| DirectionResult {
         direction,
-        operations: measured.iter().map(|one| one.operations).sum(),
-        bytes: measured.iter().map(|one| one.bytes).sum(),
+        operations,
+        bytes,
         times: operation.and_then(|operation| times(job, measured, operation)),
     });
     result.collect()

@@ -165,9 +165,9 @@ fn unsupported_options_are_named_before_anything_is_changed() {
         assert_eq!(listing(directory.path()).len(), 1);
         error["message"].as_str().unwrap().to_owned()
     };
-    let text = refused("[j]\nrw=read\nsize=1m\nzonemode=zbd\nioengine=sync\n", 2, "fio/unsupported");
+    let text = refused("[j]\nrw=read\nsize=1m\nzonemode=zbd\nioengine=rbd\n", 2, "fio/unsupported");
     assert!(text.contains("j.fio:4: fio's option zonemode is not supported"), "{text}");
-    assert!(text.contains("j.fio:5: ioengine: sync is not supported: it seeks before each call"), "{text}");
+    assert!(text.contains("j.fio:5: ioengine: rbd is not supported: use psync, sync"), "{text}");
     refused("[j]\nrw=read\nsize=1t\nnumjobs=64\n", 3, "machine/no-space");
     refused("[j]\nrw=read\nsize=1m\ndirectory=gone\n", 2, "directory/unusable");
     fails(directory.path(), &["fio", "gone.fio"], 2, "input/unreadable");
