@@ -86,7 +86,11 @@ impl<'c> Lower<'c> {
                 let value = self.given(name).map(|text| value_of(&text)).unwrap_or(Value::Number(0));
                 self.scope.all.insert(name.clone(), value);
             }
-            Command::Set(name, written) => match self.scope.evaluate(written) {
+            Command::Next(name, _) if self.given(name).is_some() => {
+                self.say(line, format!("${name}: the foreach sets it, so it cannot be set from outside"));
+                self.scope.all.insert(name.clone(), Value::Number(1));
+            }
+            Command::Set(name, written) | Command::Next(name, written) => match self.scope.evaluate(written) {
                 Ok(value) => drop(self.scope.all.insert(name.clone(), value)),
                 Err(why) => {
                     self.say(line, format!("${name}: {why}"));

@@ -172,6 +172,34 @@ mod tests {
     }
 
     #[test]
+    fn a_loop_performs_its_commands_with_each_value() {
+        let looped =
+            around("", "flowop read fd=1,iosize=$n", "foreach $n in 1k,$k,8k {\necho \"size $n\"\nrun 5\n}\nrun 7");
+        let script = read(&format!("set $k=2k\n{looped}"), "test", None).unwrap();
+        let sizes: Vec<_> =
+            script.runs.iter().map(|run| (run.seconds, run.flow.threads[0].steps[1].size.clone())).collect();
+        let exact = |size| Some(Spread::Exact(Bytes(size)));
+        assert_eq!(sizes, [(5, exact(1024)), (5, exact(2048)), (5, exact(8192)), (7, exact(8192))]);
+        assert_eq!(script.said, ["size 1024", "size 2048", "size 8192"]);
+        let nested = "foreach $n in 1k,2k { foreach $m in 3,4 { run $m } }";
+        let nested = read(&around("", "flowop read fd=1,iosize=$n", nested), "test", None).unwrap();
+        assert_eq!(nested.runs.iter().map(|run| run.seconds).collect::<Vec<_>>(), [3, 4, 3, 4]);
+        for (text, said) in [
+            ("foreach $n in 1,2 { run 5", "line 11: the foreach that begins here has no closing '}'"),
+            ("foreach n in 1,2 { run 5 }", "line 11: expected a variable such as $iosize, found 'n'"),
+            ("foreach $n of 1,2 { run 5 }", "line 11: expected 'in', found 'of'"),
+            ("foreach $n in 1,2 {\nbanana\n}", "line 12: unknown command 'banana'"),
+        ] {
+            let found = problems(&around("", "", text));
+            assert!(found.iter().any(|found| found.starts_with(said)), "{text}: {found:?}");
+        }
+        let values = [("n".to_owned(), "4k".to_owned())];
+        let given = Reading { name: "test", implied: None, values: &values };
+        let refused = super::read(&around("", "flowop read fd=1,iosize=$n", "foreach $n in 1k { run 5 }"), &given);
+        assert!(refused.unwrap_err()[0].message.contains("the foreach sets it"));
+    }
+
+    #[test]
     fn mistakes_are_named_with_their_lines() {
         assert!(read(&around("", "", "run 5"), "test", None).is_ok());
         for (before, steps, after, said) in [
@@ -323,6 +351,8 @@ mod tests {
         judged(&format!("set $x={}", "cvar(type=".repeat(100_000)));
         judged(&format!("set $x={}", "1*".repeat(100_000)));
         judged(&format!("set $x={}", "{".repeat(100_000)));
+        judged(&format!("{}run{}", "foreach $a in 1,2,3 { ".repeat(1000), " }".repeat(1000)));
+        judged(&format!("{}run{}", "foreach $a in 1".to_owned() + &",1".repeat(20_000) + "{", "}"));
         let mut text = String::new();
         for level in 0..8 {
             let inner = format!("flowop l{} iters=999999999\n", level + 1).repeat(200);

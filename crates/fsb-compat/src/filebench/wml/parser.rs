@@ -114,6 +114,8 @@ pub(super) struct Thread {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Command {
     Set(String, Written),
+    /// The variable of a `foreach` takes its next value.
+    Next(String, Written),
     Mode(String),
     /// A `file` or a `fileset`.
     Files {
@@ -342,15 +344,14 @@ fn number(word: &str) -> Result<Token, String> {
 }
 
 /// The known commands, apart from those of `NOT_DONE`.
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "set", "define", "eventgen", "run", "psrun", "echo", "usage", "create", "debug", "version", "shutdown", "quit",
-    "exit", "enable",
+    "exit", "enable", "foreach",
 ];
 /// Commands of filebench that fsb does not execute, each with the reason or a remedy.
-const NOT_DONE: [(&str, &str); 12] = [
+const NOT_DONE: [(&str, &str); 11] = [
     ("system", "fsb runs no shell commands"),
     ("load", "fsb loads no other files: put everything into one file"),
-    ("foreach", "fsb has no loops: write one file for each value, or use a plan of 'fsb run'"),
     ("sleep", "'run' sets the duration: leave this command out"),
     ("stats", "fsb prints results after each run: leave this command out"),
     ("domultisync", "fsb runs on one machine only"),
@@ -362,16 +363,28 @@ const NOT_DONE: [(&str, &str); 12] = [
     ("vars", "fsb lists no variables: leave this command out"),
 ];
 
+/// The maximum number of commands that loops expand to, and of loops within loops.
+const MOST_COMMANDS: usize = 10_000;
+const DEEPEST_LOOP: usize = 4;
+
 pub(super) fn parse(tokens: &Tokens) -> Parsed {
-    let mut parser =
-        Parser { tokens: &tokens.all, next: 0, last: tokens.last_line, depth: 0, parsed: Parsed::default() };
+    parse_part(&tokens.all, tokens.last_line, 0)
+}
+
+/// Parses the commands of a file, or of the body of a loop within `loops` others.
+fn parse_part(tokens: &[(usize, Token)], last: usize, loops: usize) -> Parsed {
+    let mut parser = Parser { tokens, next: 0, last, depth: 0, parsed: Parsed::default() };
     // After a command that it does not understand, the parser skips to the next command without further reports.
     while parser.next < parser.tokens.len() {
         let line = parser.line();
         // These commands define nothing.
         let harmless = matches!(parser.peek(), Some(Token::Word(word))
-            if !["load", "foreach"].contains(&word.as_str()) && NOT_DONE.iter().any(|(name, _)| name == word));
-        match parser.command() {
+            if word != "load" && NOT_DONE.iter().any(|(name, _)| name == word));
+        let result = match parser.peek() {
+            Some(Token::Word(word)) if word == "foreach" => parser.repeat(line, loops).map(|()| None),
+            _ => parser.command(),
+        };
+        match result {
             Ok(Some(command)) => parser.parsed.commands.push(At { line, value: command }),
             Ok(None) => {}
             Err(problem) => {
@@ -472,6 +485,50 @@ impl Parser<'_> {
         let after = self.tokens.get(self.next + 1);
         let is_attribute = after.is_some_and(|(_, token)| matches!(token, Token::Symbol('=' | ',')));
         !goes_on && !is_attribute && !INNER.contains(&word.as_str())
+    }
+
+    /// Parses `foreach $name in 1k,2k { commands }`, and adds the commands once for each value, as filebench performs them.
+    fn repeat(&mut self, line: usize, loops: usize) -> Read<()> {
+        let wrong = |message: String| Err(Remark { line, message });
+        self.next += 1;
+        let Some(Token::Variable(name)) = self.take().cloned() else {
+            self.next -= 1;
+            return self.expected("a variable such as $iosize");
+        };
+        if self.word("'in'")? != "in" {
+            self.next -= 1;
+            return self.expected("'in'");
+        }
+        let mut values = vec![self.value()?];
+        while self.is_symbol(',') {
+            self.next += 1;
+            values.push(self.value()?);
+        }
+        self.symbol('{')?;
+        let (first, mut open) = (self.next, 1);
+        while open > 0 {
+            match self.take() {
+                Some(Token::Symbol('{')) => open += 1,
+                Some(Token::Symbol('}')) => open -= 1,
+                Some(_) => {}
+                None => return wrong("the foreach that begins here has no closing '}'".to_owned()),
+            }
+        }
+        if loops == DEEPEST_LOOP {
+            return wrong(format!("more than {DEEPEST_LOOP} loops within each other"));
+        }
+        let tokens = self.tokens;
+        let body = parse_part(&tokens[first..self.next - 1], self.last, loops + 1);
+        self.parsed.problems.extend(body.problems);
+        self.parsed.incomplete |= body.incomplete;
+        if self.parsed.commands.len() + values.len() * (body.commands.len() + 1) > MOST_COMMANDS {
+            return wrong(format!("the foreach expands to more than {MOST_COMMANDS} commands"));
+        }
+        for value in values {
+            self.parsed.commands.push(At { line, value: Command::Next(name.clone(), value) });
+            self.parsed.commands.extend(body.commands.iter().cloned());
+        }
+        Ok(())
     }
 
     fn command(&mut self) -> Read<Option<Command>> {
