@@ -225,10 +225,10 @@ fn state(cells: &[Cell]) -> Option<State> {
         if !is_matrix || !benas::OPERATIONS.contains(&&*cell.workload.name) || !["", "none"].contains(&durability) {
             return None;
         }
-        // What is written first has no earlier state, and what is read again finds the first reading.
+        // What is written first has no earlier state.
         let name = cell.workload.name.as_str();
         let remounted = match name {
-            "write" | "fwrite" | "reread" | "freread" => CacheState::Any,
+            "write" | "fwrite" => CacheState::Any,
             _ => CacheState::Cold,
         };
         match (word("backend"), word("cache")) {
@@ -306,15 +306,9 @@ impl<'r> Measured<'r> {
     }
 
     fn difference(&self, pair: [&str; 2], claim: &Claim) -> Option<ClaimValues> {
-        // He remounted before he read again, so he read once more.
-        let operation = match (claim.regime, claim.operation.as_str()) {
-            (Regime::InCache, "reread") => "read",
-            (Regime::InCache, "freread") => "fread",
-            (_, operation) => operation,
-        };
         let contains =
             |file: Option<u64>, record: Option<u64>| claim.files.contain(file) && claim.records.contain(record);
-        let [first, second] = pair.map(|target| self.part(target, operation, &contains));
+        let [first, second] = pair.map(|target| self.part(target, &claim.operation, &contains));
         let sets = [first?, second?];
         let document = compare(&sets, &CompareRequest::new(0, self.theta)).ok()?;
         let against = document.operations.first()?.classic.against.get(&sets[1].name)?.as_ref()?;

@@ -15,8 +15,8 @@ pub const TITLE: (&str, &str) = (
     "A claim is a case that he found different (t-test, p ≤ 0.1). med is the ratio of the medians of all values, reg the \
      slope of the line through the means of the cells, each minus one: positive if the second file system is faster. \
      The values of this run are those of the same sizes, as far as it measured them; DIFF and SAME are his t-test here. \
-     The published disks and kernels (RHEL 5 and 6) are of 2010. In cache he remounted before each operation, so his \
-     reread and freread are beside read and fread of this run.",
+     The published disks and kernels (RHEL 5 and 6) are of 2010. In cache he remounted before each operation, reread and \
+     freread included.",
 );
 
 /// The operations of IOzone in his order, by the names of our workloads. The last four, through stdio, have no `O_DIRECT`.

@@ -252,14 +252,14 @@ fn differences_of_2011_are_beside_those_of_the_run() {
     let scratch = scratch();
     let directory = scratch.path();
     let of = |operation: &str, cache: &str| matrix(operation, "64K..128K", "4K..8K", cache);
-    let plan = of("write", "any") + &of("read", "cold") + &of("stride-read", "cold");
+    let plan = of("write", "any") + &of("reread", "cold") + &of("stride-read", "cold");
     run_as(directory, &plan, ["ext4", "xfs"]);
     let report: serde_json::Value =
         serde_json::from_str(&stdout(&fsb(directory, &["report", "out", "--format", "json"]))).unwrap();
     let claims = &report["claims"];
     assert!(claims["title"].as_str().unwrap().contains("Beňas 2011, section 5.3"), "{report:#}");
     let claim = |test: &str| claims["rows"].as_array().unwrap().iter().find(|row| row["test"] == test).unwrap();
-    // He remounted before he read again, so his reread is beside read.
+    // He remounted before he read again.
     let reread = claim("reread");
     assert_eq!(
         (&reread["group"], &reread["published"]),

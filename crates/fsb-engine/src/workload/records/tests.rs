@@ -185,6 +185,8 @@ fn each_operation_visits_its_records_in_its_order() {
         let calls = asked(&four(name), 4);
         assert_eq!(calls, expected.trim_end_matches(" close unlink"), "{name}");
     }
+    let remounted = json!({"name": "reread", "file_size": "16K", "block_size": "4K", "cache": "cold"});
+    assert_eq!(asked(&remounted, 4), "open r0 r1 r2 r3", "the first reading was before the remount");
     let strided = json!({"name": "stride-read", "file_size": "28K", "block_size": "4K", "stride": 3});
     assert_eq!(asked(&strided, 9), "open r0 r3 r6 r1 r4 r2 r5 r0 r3");
     let random = json!({"name": "random-write", "file_size": "64K", "block_size": "4K"});
