@@ -176,8 +176,7 @@ mod tests {
         let looped =
             around("", "flowop read fd=1,iosize=$n", "foreach $n in 1k,$k,8k {\necho \"size $n\"\nrun 5\n}\nrun 7");
         let script = read(&format!("set $k=2k\n{looped}"), "test", None).unwrap();
-        let sizes: Vec<_> =
-            script.runs.iter().map(|run| (run.seconds, run.flow.threads[0].steps[1].size.clone())).collect();
+        let sizes: Vec<_> = script.runs.iter().map(|run| (run.seconds, run.flow.threads[0].steps[1].size)).collect();
         let exact = |size| Some(Spread::Exact(Bytes(size)));
         assert_eq!(sizes, [(5, exact(1024)), (5, exact(2048)), (5, exact(8192)), (7, exact(8192))]);
         assert_eq!(script.said, ["size 1024", "size 2048", "size 8192"]);
