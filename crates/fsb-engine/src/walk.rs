@@ -160,8 +160,8 @@ impl Walk {
     }
 
     /// Returns an item that no random visit of the pass has moved. If all records are one item, it is the next one of the
-    /// permutation. Otherwise, as in fio, it is the first one from a drawn item on: draws with replacement often hit moved
-    /// items, so that records begin where others end, and fewer are cut short than in an order without repetition.
+    /// permutation. Otherwise, as in fio, it is the first one from a drawn item on. Draws with replacement often hit moved
+    /// items. Records then begin where others end, and fewer are cut short than in an order without repetition.
     fn unvisited(&mut self, bits: u64) -> u64 {
         if self.visited.is_empty() {
             self.place += 1;

@@ -49,9 +49,9 @@ fn a_trial_continues_until_the_journal_was_written_and_its_later_part_counts() {
 
 // Loads that do not wait for the target, and timelines of long trials.
 
-/// A rate that the page cache easily reaches, one that no device reaches, and writes that reach the device. Their number
-/// follows from the warm-up: if the disk is busy then and idle later, they take a fraction of the planned 5 seconds, and
-/// a sample of less than a fifth of a second has no timeline.
+/// A rate that the page cache easily reaches, one that no device reaches, and writes that reach the device. The
+/// planner derives their number from the warm-up: if the disk is busy then and idle later, they take a fraction of the
+/// planned 5 seconds. A sample of less than a fifth of a second has no timeline.
 #[test]
 fn a_rate_is_kept_or_the_row_says_that_it_was_not_and_what_lasts_has_a_course() {
     needs!(root);
