@@ -330,7 +330,13 @@ struct RunArguments {
     #[arg(long, help_heading = heading::MACHINE)]
     sudo: bool,
     /// Hosts that are measured at the same time; 1 for hosts that share a network or a storage system [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = heading::MACHINE)]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..),
+        hide_short_help = true,
+        help_heading = heading::MACHINE
+    )]
     at_once: Option<u32>,
     /// Overwrite the contents of this block device of every host; repeatable
     #[arg(long, value_name = "DEVICE", hide_short_help = true, help_heading = heading::MEDIUM)]

@@ -72,9 +72,10 @@ fn a_single_case_needs_five_lines() {
     let output = fsb(scratch.path(), &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
-    // On a busy machine, trust has a reason, which takes a line or two.
+    // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which has a sign.
     let most = if screen.contains("trust: high") { 5 } else { 7 };
-    assert!((5..=most).contains(&screen.lines().count()), "{screen}");
+    let lines = screen.lines().filter(|line| *line != "  ~ not stationary.").count();
+    assert!((5..=most).contains(&lines), "{screen}");
     assert!(screen.contains("95 % interval"), "{screen}");
 }
 
