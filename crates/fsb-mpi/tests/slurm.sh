@@ -2,6 +2,8 @@
 # ./shared. Runs in mount, network and process namespaces of its own, which end with it.
 set -e
 mount -t tmpfs -o mode=755 tmpfs /run
+# Open MPI names its shared memory after the host, the user and the number of the job, which is 1 in every new Slurm.
+mount -t tmpfs tmpfs /dev/shm
 # Slurm resolves addresses only if there is one beside 127.0.0.1.
 ip link set lo up
 ip addr add 10.0.0.1/32 dev lo
