@@ -246,18 +246,12 @@ pub fn traces() -> Traces {
     }
 }
 
-/// Returns the cgroups of fsb. The hierarchies are the host's: cgroups of runs in other PID namespaces are left out.
+/// Returns the cgroups of fsb. The hierarchies are the host's, and have those of runs in other PID namespaces, too.
 fn cgroups() -> Vec<String> {
     let hierarchies = ["/sys/fs/cgroup", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory"];
     let entries = hierarchies.into_iter().filter_map(|path| fs::read_dir(path).ok()).flatten().flatten();
-    // The kernel shows a process of another PID namespace as 0.
-    let is_foreign = |path: &Path| {
-        let members = fs::read_to_string(path.join("cgroup.procs"));
-        members.is_ok_and(|members| members.lines().any(|member| member == "0"))
-    };
-    let paths = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"fsb-"));
-    let own = paths.map(|entry| entry.path()).filter(|path| !is_foreign(path));
-    own.map(|path| path.to_string_lossy().into_owned()).collect()
+    let own = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"fsb-"));
+    own.map(|entry| entry.path().to_string_lossy().into_owned()).collect()
 }
 
 fn shared_memory() -> Vec<String> {
@@ -308,8 +302,9 @@ impl Traces {
         }
     }
 
+    /// Returns whether there is nothing but cgroups, which may belong to runs of other lanes: see [`expect_no_cgroups`].
     fn is_empty(&self) -> bool {
-        let lists = [&self.mounts, &self.loops, &self.processes, &self.cgroups, &self.shared_memory];
+        let lists = [&self.mounts, &self.loops, &self.processes, &self.shared_memory];
         lists.into_iter().all(Vec::is_empty)
     }
 }
@@ -325,6 +320,17 @@ pub fn expect_no_traces(before: &Traces) {
         assert!(start.elapsed() < WAIT, "left behind: {left:#?}\nbefore: {before:#?}");
         std::thread::sleep(Duration::from_millis(50));
     }
+}
+
+/// Waits until the cgroups that a run made are gone. Those of another lane's runs look the same. They end with their runs,
+/// so each of the present ones must go, and ones that appear meanwhile do not count.
+pub fn expect_no_cgroups(before: &Traces) {
+    let mut left: Vec<String> = cgroups().into_iter().filter(|cgroup| !before.cgroups.contains(cgroup)).collect();
+    wait_until("the cgroups are gone", Duration::from_secs(600), || {
+        let present = cgroups();
+        left.retain(|cgroup| present.contains(cgroup));
+        left.is_empty()
+    });
 }
 
 /// The time limit of a wait for a run that works.

@@ -103,6 +103,7 @@ fn a_command_that_kills_all_processes_of_its_user_ends_no_process_of_another_run
     }
     assert!(attacks >= 2, "warm-up and a measured trial: {attacks}");
     expect_no_traces(&before);
+    expect_no_cgroups(&before);
 }
 
 fn state(pid: i32) -> Option<char> {
@@ -125,7 +126,7 @@ fn stop_and_continue(coordinator: u32, children_first: bool, pause: Duration) {
         // It may have ended since it was found.
         let _ = kill_process(Pid::from_raw(pid).unwrap(), signal);
     };
-    wait_until("all processes are stopped", Duration::from_secs(60), || {
+    wait_until("all processes are stopped", HANGS, || {
         let running: Vec<i32> = members().into_iter().filter(|pid| state(*pid) != Some('T')).collect();
         // One at a time, so that the monitor sees its worker stop before it is stopped itself.
         let at_once = if children_first { 1 } else { running.len() };
@@ -137,7 +138,7 @@ fn stop_and_continue(coordinator: u32, children_first: bool, pause: Duration) {
     // Parents first, each after the one before waits again: the monitor continues while its worker is still stopped.
     for (pid, _) in family(coordinator) {
         send(pid, Signal::CONT);
-        wait_until("the process waits", Duration::from_secs(60), || !matches!(state(pid), Some('T' | 'R')));
+        wait_until("the process waits", HANGS, || !matches!(state(pid), Some('T' | 'R')));
     }
 }
 
@@ -162,6 +163,7 @@ fn a_run_that_is_stopped_and_continued_ends_and_its_samples_name_the_stop() {
         assert!(interference.iter().any(|found| found["kind"] == "stopped"), "{trial:#}");
     }
     expect_no_traces(&before);
+    expect_no_cgroups(&before);
 }
 
 #[test]
@@ -188,6 +190,7 @@ fn a_run_of_the_engine_that_is_stopped_and_continued_ends_with_all_trials() {
         assert_eq!(trial["outcome"], "ok", "{trial:#}");
     }
     expect_no_traces(&before);
+    expect_no_cgroups(&before);
 }
 
 /// A wall clock that is a day late at every second reading, and wrong by a given number of seconds at all of them.
@@ -255,6 +258,7 @@ fn a_wall_clock_that_jumps_changes_neither_budget_nor_order_of_records_nor_resum
     expect_code(&budget.wait(), 0);
     assert!(!counting(&directory.path().join("budget")).is_empty());
     expect_no_traces(&before);
+    expect_no_cgroups(&before);
 }
 
 /// A service that leaves everything that a process can leave, and that SIGTERM does not end.
@@ -308,4 +312,5 @@ fn a_service_that_leaves_processes_memory_and_endless_output_leaves_nothing_afte
     assert!(!programs.any(|program| program.starts_with(directory.path())), "the daemon runs");
     assert!(!Path::new("/dev/shm/left").exists());
     expect_no_traces(&before);
+    expect_no_cgroups(&before);
 }

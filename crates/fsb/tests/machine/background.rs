@@ -227,6 +227,7 @@ fn a_killed_run_leaves_nothing_of_its_background() {
         expect_no_traces(&before);
         let left = || fs::read_dir(scratch.path().join("data")).unwrap().count();
         wait_until("the directory is empty", std::time::Duration::from_secs(20), || left() == 0);
+        expect_no_cgroups(&before);
         fs::remove_dir_all(scratch.path().join("run")).unwrap();
     }
 }

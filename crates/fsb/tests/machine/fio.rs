@@ -150,13 +150,14 @@ fn the_directions_of_a_mix_add_up_to_fios_operations() {
 #[test]
 fn records_of_several_sizes_move_fios_bytes() {
     needs!(program "fio");
-    for (sizes, order, mean) in [
-        ("bsrange=4k-16k", "rw=read", 10.0),
-        ("bssplit=4k/50:16k/50", "rw=read", 10.0),
-        ("bssplit=4k/90:64k/10", "rw=write\nfallocate=none\ncreate_on_open=1", 10.0),
-        ("bsrange=4k-16k", "rw=randread\nnorandommap\ninvalidate=0", 10.0),
+    for (sizes, order, mean, tolerance) in [
+        ("bsrange=4k-16k", "rw=read", 10.0, 0.1),
+        ("bssplit=4k/50:16k/50", "rw=read", 10.0, 0.1),
+        // The standard error of the mean of 820 such records is 6 %.
+        ("bssplit=4k/90:64k/10", "rw=write\nfallocate=none\ncreate_on_open=1", 10.0, 0.3),
+        ("bsrange=4k-16k", "rw=randread\nnorandommap\ninvalidate=0", 10.0, 0.1),
         // At random, records end before others, so their mean is smaller.
-        ("bsrange=4k-16k", "rw=randread", 8.2),
+        ("bsrange=4k-16k", "rw=randread", 8.2, 0.1),
     ] {
         let direction = if order.contains("write") { "write" } else { "read" };
         let [fio, fsb] = results(&format!("{order}\nsize=8m\n{sizes}"))
@@ -164,9 +165,10 @@ fn records_of_several_sizes_move_fios_bytes() {
         assert_eq!(fsb[0], f64::from(8 << 20), "{sizes}, {order}");
         // Without a map, the last record of fio may end later.
         assert!((fio[0] - fsb[0]).abs() < 64.0 * 1024.0, "{sizes}, {order}: {fio:?}, {fsb:?}");
-        let [theirs, ours] = [fio, fsb].map(|[bytes, records]| bytes / records / 1024.0);
-        assert!((theirs - mean).abs() < 0.15 * mean, "{sizes}, {order}: {theirs} KiB a record of fio");
-        assert!((ours / theirs - 1.0).abs() < 0.1, "{sizes}, {order}: {ours} KiB a record of fsb, {theirs} of fio");
+        for [bytes, records] in [fio, fsb] {
+            let found = bytes / records / 1024.0;
+            assert!((found - mean).abs() < tolerance * mean, "{sizes}, {order}: {found} KiB a record");
+        }
     }
 }
 

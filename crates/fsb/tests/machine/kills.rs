@@ -315,6 +315,7 @@ fn make(case: &Case, kernel: Option<&String>) -> (bool, String) {
     wait_until("the directory is as it was", Duration::from_secs(20), || names(&bench.path().join("data")).is_empty());
     let left = names(bench.path());
     assert!(left.iter().all(|name| ["tiny.toml", "run", "data"].contains(&name.as_str())), "left behind: {left:?}");
+    expect_no_cgroups(&before);
     expect_nothing_to_undo(bench.path());
     if let Some(disk) = &bench.disk {
         disk.wait_until_free();
