@@ -53,7 +53,7 @@ impl Drop for Place<'_> {
 
 /// Measures and prints. Without root or fio it prints that it skips this part.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    if !peers::fio_is_here() {
+    if !peers::is_here("fio") {
         println!("\nfio is missing and rows beside it are left out: apt-get install fio");
         return Ok(());
     }
@@ -61,10 +61,7 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
         println!("\nrows beside fio: left out, for file systems are made by root only");
         return Ok(());
     }
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(&options.dir)
-        .with_context(|| format!("cannot work in {}", options.dir.display()))?;
+    let directory = peers::work_directory(&options.dir)?;
     peers::leave_mounts()?;
     let machine = still()?;
     machine.warnings().iter().for_each(|warning| eprintln!("{warning:?}"));

@@ -21,7 +21,7 @@ const PAIRS: u32 = 9;
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let size = options.size;
     let wanted = |cell: &Cell| options.backend.as_deref().is_none_or(|backend| backend == cell.backend);
-    if !crate::peers::fio_is_here() {
+    if !crate::peers::is_here("fio") {
         println!("\nfio is missing and the backends are left out: apt-get install fio");
         return Ok(());
     }
@@ -197,10 +197,7 @@ const ROOM: u64 = 192 << 20;
 
 /// Mounts the file systems. Without root it uses the directory itself.
 fn all_places(directory: &Path, size: Bytes) -> anyhow::Result<Places> {
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(directory)
-        .with_context(|| format!("cannot work in {}", directory.display()))?;
+    let directory = peers::work_directory(directory)?;
     let path = directory.path();
     if !rustix::process::geteuid().is_root() {
         println!("not root: no ext4 on a loop device and no tmpfs, but {} as it is", path.display());

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::{Args, ValueEnum};
 use fsb_engine::{EngineError, Gate, Measurement, Ready, Sizing, Step, StepReport, Task, worker};
 use fsb_model::{Bytes, WorkloadSpec};
@@ -101,13 +101,10 @@ struct Round {
 pub fn run(options: &Options) -> anyhow::Result<()> {
     excuse_this_thread();
     ensure!(options.size.0 >= BLOCK_SIZE, "--size {}: less than a block of {BLOCK_SIZE} bytes", options.size);
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(&options.dir)
-        .with_context(|| format!("cannot work in {}", options.dir.display()))?;
+    let directory = peers::work_directory(&options.dir)?;
     let engine = Engine { root: directory.path(), size: options.size };
     let bare = BareLoop::compile(directory.path())?;
-    let with_fio = peers::fio_is_here();
+    let with_fio = peers::is_here("fio");
     if !with_fio {
         println!("fio is missing and left out: apt-get install fio");
     }

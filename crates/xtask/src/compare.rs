@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 
-use crate::peers::Median;
+use crate::peers::{self, Median};
 
 const SETS: usize = 4;
 /// Files of each set.
@@ -44,10 +44,7 @@ struct Round {
 /// Measures and prints.
 pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
     let fsb = program()?;
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(directory)
-        .with_context(|| format!("cannot work in {}", directory.display()))?;
+    let directory = peers::work_directory(directory)?;
     let sets = make_sets(directory.path(), FILES)?;
     let python = python();
     if python.is_none() {

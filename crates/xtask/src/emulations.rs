@@ -45,7 +45,7 @@ pub fn iozone(options: &Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let fsb = program()?;
-    let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
+    let directory = peers::work_directory(&options.dir)?;
     let file = directory.path().join("iozone.tmp");
     println!(
         "\nfsb iozone beside IOzone, page cache, {IOZONE_PAIRS} interleaved pairs; medians of our rate / IOzone's, with the"
@@ -113,7 +113,7 @@ pub fn postmark(options: &Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let fsb = program()?;
-    let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
+    let directory = peers::work_directory(&options.dir)?;
     let pairs = options.pairs;
     println!(
         "\nfsb postmark beside PostMark, {pairs} interleaved pairs; medians of our transactions a second / PostMark's,"
@@ -192,7 +192,7 @@ pub fn filebench(options: &Options) -> anyhow::Result<()> {
         return Ok(());
     }
     let fsb = program()?;
-    let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
+    let directory = peers::work_directory(&options.dir)?;
     peers::leave_mounts()?;
     let pairs = options.pairs;
     println!(

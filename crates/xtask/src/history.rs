@@ -38,14 +38,11 @@ const POINTS: &str = "SELECT run, at, environment, log_mean, squared_error, bloc
 
 /// Measures and prints.
 pub fn run(directory: &Path, rounds: u32, trials: u64) -> anyhow::Result<()> {
-    if Command::new("sqlite3").arg("--version").output().is_err() {
+    if !peers::is_here("sqlite3") {
         println!("\nsqlite3 is missing and the history is left out: apt-get install sqlite3");
         return Ok(());
     }
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(directory)
-        .with_context(|| format!("cannot work in {}", directory.display()))?;
+    let directory = peers::work_directory(directory)?;
     let runs = usize::try_from(trials / (SERIES as u64 * u64::from(BLOCKS)))?.max(2);
     let entries = entries(runs);
     println!(

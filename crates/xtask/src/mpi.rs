@@ -36,15 +36,14 @@ const SUITE: &str = "[[groups]]\nphases = ['write', 'read']\nshared = 'none'\nbl
 pub fn run(options: &Options) -> anyhow::Result<()> {
     let fsb = program()?;
     let fsb_mpi = fsb.with_file_name("fsb-mpi");
-    let has_mpirun = Command::new("mpirun").arg("--version").output().is_ok_and(|output| output.status.success());
-    if !rustix::process::geteuid().is_root() || !has_mpirun || !fsb_mpi.exists() {
+    if !rustix::process::geteuid().is_root() || !peers::is_here("mpirun") || !fsb_mpi.exists() {
         println!(
             "\nfsb-mpi is left out: it needs root, mpirun, and cargo build --release --package fsb-mpi --features mpi"
         );
         return Ok(());
     }
     peers::leave_mounts()?;
-    let directory = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(&options.dir)?;
+    let directory = peers::work_directory(&options.dir)?;
     let files = directory.path().join("files");
     std::fs::create_dir(&files)?;
     std::fs::write(directory.path().join("plan.toml"), plan())?;

@@ -12,6 +12,7 @@ use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
 use rustix::thread::UnshareFlags;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// The bare loop of `bench/psync_loop.c`, compiled.
 pub struct BareLoop(PathBuf);
@@ -36,9 +37,15 @@ impl BareLoop {
     }
 }
 
-/// Returns whether fio is installed.
-pub fn fio_is_here() -> bool {
-    Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success())
+/// Returns whether a program can be run, from its answer to `--version`.
+pub fn is_here(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+}
+
+/// Creates a directory below `directory` for the files of a measurement. It is removed with the returned value.
+pub fn work_directory(directory: &Path) -> anyhow::Result<TempDir> {
+    let made = tempfile::Builder::new().prefix("fsb-bench-").tempdir_in(directory);
+    made.with_context(|| format!("cannot work in {}", directory.display()))
 }
 
 /// Returns nanoseconds per operation of `fio --ioengine=psync`, from the rate that fio reports.

@@ -9,11 +9,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use serde_json::Value;
 
 use crate::compare::program;
-use crate::peers::Median;
+use crate::peers::{self, Median};
 
 /// The plan. fsb touches the memory of a virtual machine first. Otherwise the first workload would pay for that. The
 /// heavy workload creates thousands of files without syncing them, so it leaves all its writes as deferred work.
@@ -31,10 +31,7 @@ pub fn run(directory: &Path, rounds: u32) -> anyhow::Result<()> {
         println!("\nreads after a heavy write: left out, for file systems are made by root only");
         return Ok(());
     }
-    let directory = tempfile::Builder::new()
-        .prefix("fsb-bench-")
-        .tempdir_in(directory)
-        .with_context(|| format!("cannot work in {}", directory.display()))?;
+    let directory = peers::work_directory(directory)?;
     let plan = directory.path().join("plan.toml");
     fs::write(&plan, PLAN)?;
     let blocks = (rounds * BLOCKS_A_PAIR).to_string();

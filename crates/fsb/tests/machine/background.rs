@@ -1,6 +1,7 @@
 //! Cases beside a background, on real file systems.
 
 use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -17,10 +18,17 @@ fn of(trials: &[Value], is_beside: bool) -> Vec<&Value> {
 }
 
 /// Returns the report of a run as JSON.
-fn report(directory: &std::path::Path) -> Value {
+fn report(directory: &Path) -> Value {
     let output = fsb(directory, &["report", "run", "--format", "json"]);
     expect_code(&output, 0);
     serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs a durable log on these targets, with more arguments, and returns when the run has succeeded.
+fn run_log(directory: &Path, more: &[&str]) {
+    let log = ["--workload", "append,file_size=8M,block_size=4K,durability=each"];
+    let arguments = [&["run"], more, &log, &["--control", "guest-memory=off", "--out", "run"]].concat();
+    expect_code(&fsb(directory, &arguments), 0);
 }
 
 /// Two busy processes share one processor, so each takes twice as long as alone.
@@ -63,24 +71,16 @@ fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
     needs!(program "mkfs.ext4", "mkfs.xfs");
     let (before, scratch) = (traces(), scratch());
     let arguments = [
-        "run",
         "ext4",
         "xfs",
-        "--workload",
-        "append,file_size=8M,block_size=4K,durability=each",
         "--background",
         "write,file_size=32M,block_size=1M,durability=end",
         "--size",
         "700M",
         "--blocks",
         "2",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    run_log(scratch.path(), &arguments);
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let (alone, beside) = (of(&trials, false), of(&trials, true));
@@ -115,24 +115,16 @@ fn a_background_on_another_target_leaves_the_target_of_the_case_to_it() {
     needs!(program "mkfs.ext4");
     let (before, scratch) = (traces(), scratch());
     let arguments = [
-        "run",
         "ext4",
         "noise=ext4",
-        "--workload",
-        "append,file_size=8M,block_size=4K,durability=each",
         "--background",
         "write,target=noise,file_size=32M,block_size=1M,durability=end",
         "--size",
         "512M",
         "--blocks",
         "3",
-        "--control",
-        "guest-memory=off",
-        "--out",
-        "run",
     ];
-    let output = fsb(scratch.path(), &arguments);
-    expect_code(&output, 0);
+    run_log(scratch.path(), &arguments);
     expect_no_traces(&before);
     let trials = measured(&scratch.path().join("run"));
     let beside = |target: &str| {

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::common::history::Series;
 use crate::common::serve::Server;
@@ -92,6 +93,16 @@ fn history() -> Series {
     series
 }
 
+/// Opens a page of a new history in a browser, whose profile is in the returned directory.
+fn visit(page: &str) -> (Series, Server, TempDir, Browser) {
+    let history = history();
+    let server = Server::start(&history, &[]);
+    let profile = scratch();
+    let mut browser = Browser::start(profile.path());
+    browser.open(&server.url(page));
+    (history, server, profile, browser)
+}
+
 fn collect_numbers(value: &Value, numbers: &mut BTreeSet<u64>) {
     match value {
         Value::Number(number) => drop(numbers.insert(number.as_f64().unwrap().to_bits())),
@@ -164,11 +175,7 @@ fn expect_page(browser: &mut Browser, server: &Server) -> Value {
 #[test]
 fn a_browser_goes_from_a_recent_change_to_its_series_its_runs_and_a_report() {
     needs!(program "chromium");
-    let history = history();
-    let server = Server::start(&history, &[]);
-    let profile = scratch();
-    let mut browser = Browser::start(profile.path());
-    browser.open(&server.url("/"));
+    let (_history, server, _profile, mut browser) = visit("/");
     let overview = expect_page(&mut browser, &server);
     assert!(browser.text("h1").contains("What changed lately"));
     assert_eq!(browser.value("document.querySelectorAll('.changes > li').length"), entries(&overview["changes"]));
@@ -208,11 +215,7 @@ fn entries(list: &Value) -> usize {
 #[test]
 fn a_browser_searches_series_and_runs() {
     needs!(program "chromium");
-    let history = history();
-    let server = Server::start(&history, &[]);
-    let profile = scratch();
-    let mut browser = Browser::start(profile.path());
-    browser.open(&server.url("/"));
+    let (_history, server, _profile, mut browser) = visit("/");
     let search = |browser: &mut Browser, text: &str| {
         browser.value(&format!("document.querySelector('#q').value = {}", json!(text)));
         browser.click(".bar form button");
@@ -237,11 +240,7 @@ fn a_browser_searches_series_and_runs() {
 #[test]
 fn a_browser_compares_two_runs_and_shows_what_history_diff_prints() {
     needs!(program "chromium");
-    let history = history();
-    let server = Server::start(&history, &[]);
-    let profile = scratch();
-    let mut browser = Browser::start(profile.path());
-    browser.open(&server.url("/compare"));
+    let (history, server, _profile, mut browser) = visit("/compare");
     browser.expect_accessible();
     assert_eq!(browser.value("document.querySelectorAll('data').length"), 0, "nothing is chosen yet");
     let runs = server.json("/api/runs");
@@ -264,11 +263,7 @@ fn a_browser_compares_two_runs_and_shows_what_history_diff_prints() {
 #[test]
 fn a_browser_shows_the_matrix_of_all_kernels_and_of_one() {
     needs!(program "chromium");
-    let history = history();
-    let server = Server::start(&history, &[]);
-    let profile = scratch();
-    let mut browser = Browser::start(profile.path());
-    browser.open(&server.url("/matrix"));
+    let (_history, server, _profile, mut browser) = visit("/matrix");
     let all = expect_page(&mut browser, &server);
     assert_eq!(all["machines"][0]["kernels"], json!(["6.2", "6.1"]));
     browser.value("document.querySelector('select[name=kernel]').value = '6.2'");
