@@ -59,7 +59,7 @@ impl From<&str> for Value {
 }
 
 /// A row of the result of a query.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row(Vec<Value>);
 
 impl Row {
@@ -95,8 +95,22 @@ pub(crate) trait Database: std::fmt::Debug + Send {
     fn batch(&mut self, statements: &str) -> Result<()>;
     /// Executes a statement.
     fn execute(&mut self, statement: &str, values: &[Value]) -> Result<()>;
+    /// Calls `read` with each row of a statement, which it may empty. Ends with its first error.
+    fn read_rows(
+        &mut self,
+        statement: &str,
+        values: &[Value],
+        read: &mut dyn FnMut(&mut Row) -> Result<()>,
+    ) -> Result<()>;
     /// Returns the rows of a statement.
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>>;
+    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.read_rows(statement, values, &mut |row| {
+            rows.push(std::mem::take(row));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
     /// Begins a transaction that waits for other writers, and excludes them until it ends.
     fn begin_writing(&mut self) -> Result<()>;
     /// Begins a read-only transaction whose statements see one state.
@@ -135,22 +149,30 @@ impl Database for Sqlite {
         Ok(())
     }
 
-    fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>> {
+    fn read_rows(
+        &mut self,
+        statement: &str,
+        values: &[Value],
+        read: &mut dyn FnMut(&mut Row) -> Result<()>,
+    ) -> Result<()> {
         let mut statement = self.0.prepare_cached(statement)?;
         let columns = statement.column_count();
-        let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<Row> {
-            let value = |column| {
-                Ok(match row.get_ref(column)? {
+        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+        // One allocation serves all rows.
+        let mut row = Row::default();
+        while let Some(found) = rows.next()? {
+            row.0.clear();
+            for column in 0..columns {
+                row.0.push(match found.get_ref(column)? {
                     ValueRef::Integer(number) => Value::Integer(number),
                     ValueRef::Real(number) => Value::Real(number),
                     ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
                     ValueRef::Null | ValueRef::Blob(_) => Value::Null,
-                })
-            };
-            Ok(Row((0..columns).map(value).collect::<rusqlite::Result<_>>()?))
-        };
-        let rows = statement.query_map(rusqlite::params_from_iter(values), row)?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+                });
+            }
+            read(&mut row)?;
+        }
+        Ok(())
     }
 
     fn begin_writing(&mut self) -> Result<()> {
@@ -271,7 +293,12 @@ mod server {
             Ok(())
         }
 
-        fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>> {
+        fn read_rows(
+            &mut self,
+            statement: &str,
+            values: &[Value],
+            read: &mut dyn FnMut(&mut Row) -> Result<()>,
+        ) -> Result<()> {
             let statement = self.prepare(statement)?;
             let rows = self.client.query(&statement, &parameters(values))?;
             let row = |row: postgres::Row| -> Result<Row> {
@@ -288,7 +315,7 @@ mod server {
                 let kinds = row.columns().iter().map(postgres::Column::type_).enumerate();
                 Ok(Row(kinds.map(value).collect::<Result<_>>()?))
             };
-            rows.into_iter().map(row).collect()
+            rows.into_iter().try_for_each(|found| read(&mut row(found)?))
         }
 
         fn begin_writing(&mut self) -> Result<()> {

@@ -365,9 +365,12 @@ impl Store {
         values: &[Value],
         read: impl Fn(&mut Row) -> Result<T, DatabaseError>,
     ) -> Result<Vec<T>, HistoryError> {
-        let rows = self.database.borrow_mut().query(statement, values);
-        let read = |rows: Vec<Row>| rows.into_iter().map(|mut row| read(&mut row)).collect();
-        rows.and_then(read).map_err(self.failed("read"))
+        let mut found = Vec::new();
+        let done = self.database.borrow_mut().read_rows(statement, values, &mut |row| {
+            found.push(read(row)?);
+            Ok(())
+        });
+        done.map(|()| found).map_err(self.failed("read"))
     }
 }
 
