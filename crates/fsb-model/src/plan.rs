@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::target::Target;
 use crate::units::Bytes;
-use crate::workload::WorkloadSpec;
+use crate::workload::{BackgroundLimit, WorkloadSpec};
 
 /// The place where targets are made and measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,6 +190,11 @@ impl Plan {
     pub fn at_once(&self) -> usize {
         let places = self.race.as_ref().map_or(usize::MAX, |race| race.places as usize);
         self.targets.len().min(places)
+    }
+
+    /// Returns the limits of all backgrounds.
+    pub fn background_limits(&self) -> impl Iterator<Item = BackgroundLimit> {
+        self.workloads.iter().filter_map(|workload| workload.background.as_ref()?.limit)
     }
 
     /// Returns the seconds that the workload, or else the plan, asks a sample to last.

@@ -1,11 +1,12 @@
 //! The description of a workload in a plan, and the terms that all workloads share.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::units::Seconds;
+use crate::units::{Bytes, Seconds};
 
 /// Parameters by name. Only the member of the registry that they are for reads them, and it refuses unknown names.
 pub type Params = BTreeMap<String, Value>;
@@ -68,9 +69,89 @@ pub struct Background {
     /// The name of the target that it runs on; absent for the target of the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// The limits of its processes; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<BackgroundLimit>,
     /// The parameters.
     #[serde(flatten)]
     pub params: Params,
+}
+
+/// The limits that cgroups set for the processes of a background. At least one is present.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct BackgroundLimit {
+    /// Seconds of processor time per second, such as 0.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<f64>,
+    /// Bytes of memory with page cache. The kernel takes back what exceeds them, and slows the processes down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// Bytes that the processes read from the disk in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bps: Option<Bytes>,
+    /// Bytes that the processes write to the disk in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_bps: Option<Bytes>,
+    /// Requests with which the processes read from the disk in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_iops: Option<u64>,
+    /// Requests with which the processes write to the disk in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_iops: Option<u64>,
+}
+
+impl BackgroundLimit {
+    /// Reads the limits from a table.
+    ///
+    /// # Errors
+    /// Returns the reason if a key is unknown, if a value is not above 0, or if the table is empty.
+    fn parse(table: Value) -> Result<BackgroundLimit, String> {
+        let limit: BackgroundLimit = serde_json::from_value(table).map_err(|error| format!("limit: {error}"))?;
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops } = limit;
+        let sizes = [memory, read_bps, write_bps].map(|size| size.map(|bytes| bytes.0 > 0));
+        let rates = [read_iops, write_iops].map(|rate| rate.map(|rate| rate > 0));
+        let all = sizes.into_iter().chain(rates).chain([cpus.map(|cpus| cpus >= LEAST_CPUS && cpus.is_finite())]);
+        match all.flatten().reduce(|one, other| one && other) {
+            Some(true) => Ok(limit),
+            Some(false) => Err(format!("limit: every value is above 0, and cpus is at least {LEAST_CPUS}")),
+            None => Err("limit: it has no key, such as write_bps = \"20M\"".to_owned()),
+        }
+    }
+
+    /// Returns the limits on the disk of the background as the files of cgroup version 2 name them, with their values.
+    pub fn of_disk(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let bytes = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.0);
+        let all = [
+            ("rbps", bytes(self.read_bps)),
+            ("wbps", bytes(self.write_bps)),
+            ("riops", self.read_iops),
+            ("wiops", self.write_iops),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    }
+}
+
+/// The smallest share of a processor: a millisecond in each period of 100 ms, below which the kernel accepts no quota.
+const LEAST_CPUS: f64 = 0.01;
+
+impl fmt::Display for BackgroundLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops } = *self;
+        let size = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.to_string());
+        let number = |number: Option<u64>| number.map(|number| number.to_string());
+        let all = [
+            ("cpus", cpus.map(|cpus| cpus.to_string())),
+            ("memory", size(memory)),
+            ("read_bps", size(read_bps)),
+            ("write_bps", size(write_bps)),
+            ("read_iops", number(read_iops)),
+            ("write_iops", number(write_iops)),
+        ];
+        let texts: Vec<_> = all.into_iter().filter_map(|(key, value)| Some(format!("{key} {}", value?))).collect();
+        f.write_str(&texts.join(", "))
+    }
 }
 
 /// The forms in which a plan gives a background.
@@ -84,6 +165,9 @@ enum WrittenBackground {
         name: Option<String>,
         #[serde(default)]
         target: Option<String>,
+        #[serde(default)]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<BackgroundLimit>"))]
+        limit: Option<Value>,
         #[serde(flatten)]
         params: Params,
     },
@@ -94,11 +178,14 @@ impl TryFrom<WrittenBackground> for Background {
 
     fn try_from(written: WrittenBackground) -> Result<Background, String> {
         const COMMAND: &str = "command";
+        let limited = |limit: Option<Value>| limit.map(BackgroundLimit::parse).transpose();
         match written {
-            WrittenBackground::Name(name) => Ok(Background { name, target: None, params: Params::new() }),
-            WrittenBackground::Table { name: Some(name), target, params } => Ok(Background { name, target, params }),
-            WrittenBackground::Table { name: None, target, params } if params.contains_key(COMMAND) => {
-                Ok(Background { name: COMMAND.to_owned(), target, params })
+            WrittenBackground::Name(name) => Ok(Background { name, target: None, limit: None, params: Params::new() }),
+            WrittenBackground::Table { name: Some(name), target, limit, params } => {
+                Ok(Background { name, target, limit: limited(limit)?, params })
+            }
+            WrittenBackground::Table { name: None, target, limit, params } if params.contains_key(COMMAND) => {
+                Ok(Background { name: COMMAND.to_owned(), target, limit: limited(limit)?, params })
             }
             WrittenBackground::Table { name: None, .. } => {
                 Err("a background needs the name of a workload, such as { name = \"write\" }, or a command".to_owned())
@@ -114,15 +201,19 @@ impl Background {
     }
 }
 
-/// Takes the name and the parameters of a workload. The parameter `target` names the target.
-impl From<WorkloadSpec> for Background {
-    fn from(WorkloadSpec { name, mut params, .. }: WorkloadSpec) -> Background {
+/// Takes the name and the parameters of a workload. The parameter `target` names the target, and `limit` is the
+/// table of limits.
+impl TryFrom<WorkloadSpec> for Background {
+    type Error = String;
+
+    fn try_from(WorkloadSpec { name, mut params, .. }: WorkloadSpec) -> Result<Background, String> {
+        let limit = params.remove("limit").map(BackgroundLimit::parse).transpose()?;
         let target = params.remove("target").map(|target| match target {
             Value::String(target) => target,
             // The command line reads a name such as `2` as a number.
             other => other.to_string(),
         });
-        Background { name, target, params }
+        Ok(Background { name, target, limit, params })
     }
 }
 
@@ -327,7 +418,7 @@ mod tests {
     fn a_background_is_a_name_a_table_or_a_command() {
         let background =
             |text: &str| read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background);
-        let plain = Background { name: "write".to_owned(), target: None, params: Params::new() };
+        let plain = Background { name: "write".to_owned(), target: None, limit: None, params: Params::new() };
         assert_eq!(background(r#""write""#).expect("a name"), Some(plain.clone()));
         let sized = background(r#"{"name":"write","block_size":"1M"}"#).expect("a table").expect("a background");
         assert_eq!((sized.name.as_str(), &sized.params["block_size"]), ("write", &"1M".into()));
@@ -336,13 +427,38 @@ mod tests {
         let elsewhere = background(r#"{"name":"write","target":"noise"}"#).expect("a table").expect("a background");
         assert_eq!((elsewhere.target.as_deref(), elsewhere.params.len()), (Some("noise"), 0));
         let typed = WorkloadSpec::new("write", [("target".to_owned(), "noise".into())].into());
-        assert_eq!(Background::from(typed), elsewhere);
+        assert_eq!(Background::try_from(typed), Ok(elsewhere.clone()));
         let error = background(r#"{"block_size":"1M"}"#).expect_err("it has no name").to_string();
         assert!(error.contains("needs the name of a workload"), "{error}");
         let written = serde_json::to_string(&sized).expect("JSON");
         assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), sized);
         let written = serde_json::to_string(&elsewhere).expect("JSON");
         assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), elsewhere);
+    }
+
+    #[test]
+    fn a_limit_has_known_keys_above_0() {
+        let background = |limit: Value| {
+            let params = [("limit".to_owned(), limit), ("block_size".to_owned(), "1M".into())].into();
+            Background::try_from(WorkloadSpec::new("write", params))
+        };
+        let limited = background(serde_json::json!({"cpus": 0.5, "write_bps": "20M"})).expect("limits");
+        let limit = limited.limit.expect("a limit");
+        assert_eq!(limit.to_string(), "cpus 0.5, write_bps 20M");
+        assert_eq!(limit.of_disk().collect::<Vec<_>>(), [("wbps", 20 << 20)]);
+        assert_eq!(limited.params.keys().collect::<Vec<_>>(), ["block_size"]);
+        let written = serde_json::to_string(&limited).expect("JSON");
+        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), limited);
+        for (limit, word) in [
+            (serde_json::json!({}), "no key"),
+            (serde_json::json!({"write_bps": 0}), "above 0"),
+            (serde_json::json!({"cpus": 0.001}), "at least"),
+            (serde_json::json!({"wbps": "20M"}), "unknown field `wbps`"),
+            (serde_json::json!("20M"), "limit"),
+        ] {
+            let error = background(limit.clone()).expect_err("no limit");
+            assert!(error.contains(word), "{limit}: {error}");
+        }
     }
 
     #[test]

@@ -121,6 +121,9 @@ fn beside(
                  'snapshot', 'subvolume' or 'send', another workload or a command",
             );
         }
+        () if own.maintenance.is_some() && background.limit.is_some() => {
+            return refuse("an operation that needs root runs in no cgroup: leave 'limit' out");
+        }
         () if profile.cache == CacheState::Out => {
             return refuse("the memory that may cache the files would be shared: use cache = \"cold\"");
         }
@@ -133,7 +136,9 @@ fn beside(
         () => {}
     }
     let elsewhere = background.target.as_ref().map(|name| format!(" on {name}"));
-    profile.label = format!("{}, beside {}{}", profile.label, own.label, elsewhere.unwrap_or_default());
+    let limit = background.limit.map(|limit| format!(" limited to {limit}"));
+    let [elsewhere, limit] = [elsewhere, limit].map(Option::unwrap_or_default);
+    profile.label = format!("{}, beside {}{elsewhere}{limit}", profile.label, own.label);
     profile.space += own.space;
     profile.inodes += own.inodes;
     Ok((Background { params: job.params(), ..background.clone() }, own))
@@ -255,6 +260,7 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, slice
         oldest_kernel: None,
         large_disk: Default::default(),
         fault: None,
+        background_limits: plan.background_limits().collect(),
         slices,
     }
 }

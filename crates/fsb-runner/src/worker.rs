@@ -87,8 +87,9 @@ pub struct WorkerLimits {
     pub as_invoking_user: bool,
     /// The resources that the controls of its target assign to it.
     pub held: Held,
-    /// The file to which a worker that runs programs writes itself, so that a cgroup counts their processes.
-    pub processes: Option<PathBuf>,
+    /// The files to which it writes itself, in this order: those of the cgroups that count the processes of its programs
+    /// and limit a background.
+    pub cgroups: Vec<PathBuf>,
     /// The time after which a silent worker is killed.
     pub deadline: Option<Duration>,
     /// The end of the budget: a worker that has not answered by then is killed.
@@ -157,10 +158,7 @@ impl Worker {
             // alone.
             command.arg(std::process::id().to_string()).process_group(0);
         }
-        limits
-            .held
-            .start(&mut command, limits.processes.as_deref())
-            .map_err(|error| WorkerError::Start(error.to_string()))?;
+        limits.held.start(&mut command, &limits.cgroups).map_err(|error| WorkerError::Start(error.to_string()))?;
         let oom_kills = host::oom_kills();
         let child = command.spawn()?;
         drop(command);

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod fs;
 pub mod host;
 pub mod ledger;
+mod limit;
 mod local;
 pub mod lock;
 pub mod medium;

@@ -8,7 +8,7 @@ use fsb_model::host::{DeviceId, DeviceRates, HostManifest, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::plan::VmSize;
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
-use fsb_model::{Geometry, Identity, Maintenance, Target, Warning};
+use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, Target, Warning};
 use fsb_sys::error::{Kind, TestbedError};
 use serde::{Deserialize, Serialize};
 
@@ -70,6 +70,9 @@ pub struct Setup {
     /// mkfs chooses for a target that is missing here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
+    /// The limits of the backgrounds of cases. The testbed refuses to open if this machine cannot set them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background_limits: Vec<BackgroundLimit>,
     /// The fault that the guest injects, in fsb's own tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -276,9 +279,9 @@ pub trait Testbed {
     /// Returns the file to which a worker of the target writes itself to be counted. It belongs to a cgroup that limits
     /// all workers of the target together to `most` processes. Returns `None` if no cgroup is available; each worker
     /// then has a limit of its own.
-    fn count_processes(&mut self, _slot: Slot, _most: u64) -> Option<PathBuf> {
-        None
-    }
+    fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf>;
+    /// Returns the files to which the worker of a background writes itself to be limited. Empty for a simulated target.
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError>;
     /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
     /// nothing for an empty slot.
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError>;

@@ -372,6 +372,7 @@ mod tests {
             oldest_kernel: None,
             large_disk: Default::default(),
             fault: None,
+            background_limits: Vec::new(),
         }
     }
 

@@ -352,7 +352,8 @@ mod tests {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
         record.cells.retain(|cell| cell.label == ALONE);
         let mut workload = record.cells[0].workload.clone();
-        workload.background = Some(Background { name: "write".to_owned(), target: None, params: Params::new() });
+        workload.background =
+            Some(Background { name: "write".to_owned(), target: None, limit: None, params: Params::new() });
         let label = format!("{ALONE}, beside write 1M");
         record.cells.push(Cell { label: label.clone(), workload });
         let mut random = Pcg64Mcg::seed_from_u64(seed);

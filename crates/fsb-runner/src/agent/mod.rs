@@ -113,6 +113,7 @@ impl Server<'_> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
         let beside = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
+        let limit = request.workload.background.as_ref().and_then(|background| background.limit);
         let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
             let limits_for = |target, programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
@@ -129,6 +130,9 @@ impl Server<'_> {
             } else {
                 count_processes(self.testbed, trial.slot, [&mut limits].into_iter());
                 count_processes(self.testbed, slot, of_background.into_iter());
+            }
+            if let (Some(limit), Some(background)) = (limit, &mut background) {
+                background.limits.cgroups.extend(self.testbed.limit_background(slot, limit)?);
             }
             Ok(SlotWorkers { slot: trial.slot, target, limits, background })
         });
@@ -187,7 +191,7 @@ fn count_processes<'p>(testbed: &mut dyn Testbed, slot: Slot, limits: impl Itera
     }
     let file: Option<PathBuf> = testbed.count_processes(slot, counted.iter().map(|(limit, _)| limit).sum());
     for (_, worker) in counted {
-        worker.processes.clone_from(&file);
+        worker.cgroups.extend(file.clone());
     }
 }
 

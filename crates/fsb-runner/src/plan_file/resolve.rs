@@ -206,9 +206,9 @@ impl PlanFile {
         let Some(background) = spec.background.as_ref().or(self.background.as_ref()) else { return Ok(None) };
         let refuse = |why: &str| self.background_error(index, spec, why);
         let mut all = sweep::expand(&background.spec(), scope).map_err(|error| refuse(&error.message))?;
-        let with_target = |one: WorkloadSpec| Background { target: background.target.clone(), ..one.into() };
+        let scaled = |WorkloadSpec { params, .. }: WorkloadSpec| Background { params, ..background.clone() };
         match (all.pop(), all.is_empty()) {
-            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(with_target)),
+            (Some(one), true) => Ok(scale::of_workload(one, scale, scope).map(scaled)),
             _ => Err(refuse("it accepts no lists or ranges: write the workload once for each background")),
         }
     }
@@ -557,11 +557,29 @@ mod tests {
             ("background = 'fsck'", "cannot be repeated beside other work"),
             ("background = 'write'\nsample_time = '50ms'", "a second or more"),
             ("background = 'write'\nsustain = 2", "sustained work has no background"),
+            ("background = { name = 'write', limit = { wbps = '1M' } }", "unknown field `wbps`"),
+            ("background = { name = 'snapshot', limit = { cpus = 0.5 } }", "runs in no cgroup"),
         ] {
             let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
             let error = resolve(&text).unwrap_err().to_string();
             assert!(error.contains(word), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn backgrounds_that_differ_in_their_limits_are_cases_of_their_own() {
+        let text = "targets = ['null']\n\
+            [[workload]]\nname = 'append'\ndurability = 'each'\nbackground = { name = 'write', block_size = '1M' }\n\
+            [[workload]]\nname = 'append'\ndurability = 'each'\n\
+            background = { name = 'write', block_size = '1M', limit = { write_bps = '20M', cpus = 0.5 } }\n";
+        let resolved = plan_file::parse(text, "plan.toml").unwrap().resolve(2, 7).unwrap();
+        let labels: Vec<String> = resolved.work.cells().into_iter().map(|cell| cell.label).collect();
+        let beside = "append 4K, durable each, beside write 1M";
+        let limited = format!("{beside} limited to cpus 0.5, write_bps 20M");
+        assert_eq!(labels, ["append 4K, durable each", beside, &limited]);
+        assert_eq!(resolved.plan.background_limits().count(), 1);
+        let printed = plan_file::print(&resolved.plan).unwrap();
+        assert_eq!(resolve(&printed).unwrap().workloads, resolved.plan.workloads, "{printed}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::units::show_bytes;
-use fsb_model::{Coded, Maintenance, Place, Plan, Target, Warning};
+use fsb_model::{BackgroundLimit, Coded, Maintenance, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
@@ -430,6 +430,14 @@ impl Testbed for GuestTestbed {
 
     fn device_timeline(&self, slot: Slot) -> Option<DeviceTimeline> {
         self.inner.device_timeline(slot)
+    }
+
+    fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf> {
+        self.inner.count_processes(slot, most)
+    }
+
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError> {
+        self.inner.limit_background(slot, limit)
     }
 
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {

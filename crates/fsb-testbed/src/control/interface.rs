@@ -279,13 +279,14 @@ pub struct Held {
 }
 
 impl Held {
-    /// Makes `command` start in the cgroup of the memory limit, if there is one, and in the one whose list is `processes`.
-    pub fn start(&self, command: &mut Command, processes: Option<&Path>) -> Result<(), TestbedError> {
+    /// Makes `command` start in the cgroup of the memory limit, if there is one, and in those whose lists of processes are
+    /// `cgroups`.
+    pub fn start(&self, command: &mut Command, cgroups: &[PathBuf]) -> Result<(), TestbedError> {
         let memory = match &self.memory {
             Some(MemoryHold::Cgroup(cgroup)) => Some(cgroup.processes()),
             _ => None,
         };
-        for path in memory.as_deref().into_iter().chain(processes) {
+        for path in memory.iter().chain(cgroups) {
             let file = File::options().write(true).open(path).map_err(|error| {
                 TestbedError::trial("a worker cannot be put into its cgroup").tried(attempt("open", path, &error))
             })?;

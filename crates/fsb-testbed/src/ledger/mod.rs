@@ -574,9 +574,9 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
             let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
             aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
         }
-        // A setting for an array whose members differ in size.
-        (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT),
-        // A cgroup that counts the processes of a command.
+        // A setting for an array whose members differ in size, and the controllers of cgroups that limit a background.
+        (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT) || *path == cgroup::switch(roots),
+        // A cgroup that counts the processes of a command or limits a background.
         (None, Action::RemoveCgroup { path }) => cgroup::is_below(path, roots) && cgroup::is_own(path),
         (None, Action::SwapOn { .. } | Action::StartUnit { .. }) => false,
     };

@@ -421,7 +421,7 @@ impl ReadyFileSystem {
         let arguments = arguments.iter().map(OsStr::new).chain(journal);
         let arguments: Vec<&OsStr> = arguments.chain([self.source.as_os_str()]).collect();
         medium.lend();
-        let run = program::run_timed(&path, &arguments, &self.source, |command| self.held.start(command, None));
+        let run = program::run_timed(&path, &arguments, &self.source, |command| self.held.start(command, &[]));
         medium.take_back()?;
         medium.verify()?;
         let (output, time, cpu_seconds) = run?;
@@ -644,7 +644,7 @@ fn perform(
     let run = |words: &Vec<String>| {
         let program = program::require(&words[0], package)?;
         // Named by its mount point, the target is the one that the program sees.
-        let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, None));
+        let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, &[]));
         let (output, time, cpu_seconds) = run?;
         match output.status.success() {
             true => Ok(Maintained { time, cpu_seconds }),

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{ControlRecord, TargetRecord};
-use fsb_model::{FileSystemSpec, Geometry, Maintenance, Target, TargetKind, Warning};
+use fsb_model::{BackgroundLimit, FileSystemSpec, Geometry, Maintenance, Target, TargetKind, Warning};
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block};
@@ -34,6 +34,7 @@ use crate::control::memory_limit::MemoryHold;
 use crate::control::{self, ActiveControls, Held, PAGE_CACHE, Scope, TargetDevice};
 use crate::fs::{self, Home, Journal, Null, Version};
 use crate::ledger::{self, Action, EntryHandle, Ledger, Owner};
+use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::privilege::worker_identity;
 use crate::testbed::{
@@ -191,6 +192,9 @@ impl LocalTestbed {
         failures.extend(
             occupied.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
         );
+        failures.extend(
+            occupied.limited.take().and_then(|limited| limited.remove(ledger).err()).map(|error| error.to_string()),
+        );
         failures.extend(self.device_controls.restore(slot, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),
@@ -307,6 +311,7 @@ impl Testbed for LocalTestbed {
         if !check::touches_something(setup) {
             return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
         }
+        limit::check(setup, &Roots::default())?;
         let ledger = self.ledger.insert(Ledger::open(&ledger::default_directory()?, self.owner, control::RULES)?);
         // Memory before media, because an image in memory needs backed memory.
         self.controls.patience = setup.patience.map(Duration::from_secs_f64);
@@ -455,6 +460,19 @@ impl Testbed for LocalTestbed {
         occupied.processes.as_ref()?.limit(most)
     }
 
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError> {
+        let (Some(occupied), Some(ledger)) = (self.slots.get_mut(&slot), &self.ledger) else { return Ok(Vec::new()) };
+        let Some((_, device)) = occupied.place() else { return Ok(Vec::new()) };
+        let device = device.map(Path::to_owned);
+        if let Some(old) = occupied.limited.take_if(|limited| limited.limit() != limit) {
+            old.remove(ledger)?;
+        }
+        if occupied.limited.is_none() {
+            occupied.limited = Some(LimitedProcesses::make(limit, device.as_deref(), &Roots::default(), ledger)?);
+        }
+        Ok(occupied.limited.as_ref().map(LimitedProcesses::lists).unwrap_or_default())
+    }
+
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
         self.slots.remove(&slot).map_or(Ok(()), |occupied| self.vacate(slot, occupied))
     }
@@ -504,6 +522,8 @@ struct OccupiedSlot {
     pub controls: ActiveControls,
     /// Counts the processes of its workers' programs. `None` if none ran or no cgroup is available.
     pub processes: Option<ProcessCount>,
+    /// Limits the background of the last case that had one with limits.
+    pub limited: Option<LimitedProcesses>,
 }
 
 /// The state of the target.
@@ -517,7 +537,13 @@ enum SlotState {
 
 impl OccupiedSlot {
     pub fn new(slice: u32) -> OccupiedSlot {
-        OccupiedSlot { state: SlotState::None, slice, controls: ActiveControls::default(), processes: None }
+        OccupiedSlot {
+            state: SlotState::None,
+            slice,
+            controls: ActiveControls::default(),
+            processes: None,
+            limited: None,
+        }
     }
 
     /// Returns the text of its medium.

@@ -35,6 +35,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         oldest_kernel: None,
         large_disk: Default::default(),
         fault: None,
+        background_limits: Vec::new(),
     }
 }
 

@@ -74,7 +74,7 @@ pub fn workloads(texts: &[String]) -> anyhow::Result<Vec<WorkloadSpec>> {
 
 /// Parses the workload of `--background`.
 pub fn background(text: &str) -> anyhow::Result<Background> {
-    workload("--background", text).map(Background::from)
+    Background::try_from(workload("--background", text)?).map_err(|why| anyhow::anyhow!("--background: {why}"))
 }
 
 /// Returns whether an argument names a plan.

@@ -108,6 +108,50 @@ fn a_log_beside_a_writer_is_measured_alone_and_beside_it_on_each_target() {
     assert!(targets.len() == 2 && targets.iter().all(|target| target["background"]["bytes"].as_f64() > Some(0.0)));
 }
 
+/// A cgroup limits the processor time and the writes of a background, and the case alone is shared.
+#[test]
+fn a_limited_background_does_no_more_than_it_may() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let plan = "\
+        [[workload]]\nname = 'stat'\nfiles = 200\nsample_time = '1s'\n\
+        background = { command = 'while :; do :; done', durability = 'none', label = 'a loop', limit = { cpus = 0.2 } }\n\
+        [[workload]]\nname = 'stat'\nfiles = 200\nsample_time = '1s'\n\
+        background = { name = 'write', file_size = '16M', block_size = '64K', backend = 'direct', \
+        limit = { write_bps = '2M', memory = '64M' } }\n\
+        [repetition]\nblocks = 2\n[controls]\nguest-memory = 'off'\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "256M", "--out", "run"]);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let (alone, beside) = (of(&trials, false), of(&trials, true));
+    assert_eq!((alone.len(), beside.len()), (2, 4));
+    for trial in beside {
+        let work = &trial["observed"]["background"];
+        let [seconds, cpu, bytes] = ["seconds", "cpu_seconds", "bytes"].map(|field| work[field].as_f64().unwrap());
+        if trial["workload"].as_str().unwrap().contains("limited to cpus 0.2") {
+            // The quota of one more period, and what starts and ends the command.
+            assert!(cpu > 0.0 && cpu < 0.2 * seconds + 0.2, "{work}");
+        } else {
+            assert!(bytes > 0.0 && bytes < (2 << 20) as f64 * (seconds + 1.0), "{work}");
+        }
+    }
+}
+
+/// A memory limit would hold for case and background together.
+#[test]
+fn a_background_with_limits_and_a_memory_limit_exclude_each_other() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let background = "write,limit={ memory = '64M' }";
+    let arguments = ["run", "ext4", "--workload", "stat", "--background", background, "--control", "memory-limit=512M"];
+    expect_error(&fsb(scratch.path(), &[&arguments[..], &["-q", JSON]].concat()), 2, "control/conflict");
+    expect_no_traces(&before);
+}
+
 /// The background has files of its own on another slice of the medium, and the case on that slice has no background.
 #[test]
 fn a_background_on_another_target_leaves_the_target_of_the_case_to_it() {

@@ -142,9 +142,14 @@ impl Definitions {
 
 /// Returns the schema of a background: the name of a workload, or a table with its name and parameters.
 fn background() -> Value {
+    let limit = json!({
+        "type": "object",
+        "minProperties": 1,
+        "description": "Limits of its processes: cpus, memory, read_bps, write_bps, read_iops, write_iops",
+    });
     json!({
-        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object" }],
-        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters and target",
+        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit } }],
+        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target and limit",
     })
 }
 

@@ -197,7 +197,8 @@ fn a_block_device_is_lent_to_the_guest_when_it_was_given_up_and_its_kernel_may_l
     assert!(record["media"][&device]["summary"].as_str().unwrap().starts_with(&device), "{}", record["media"]);
 }
 
-/// A command runs on the guest's kernel with this machine's files, and can write to none of them.
+/// A command runs on the guest's kernel with this machine's files, and can write to none of them. The guest has cgroups
+/// that limit one in the background.
 #[test]
 fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     let release = needs!(kernel());
@@ -206,7 +207,8 @@ fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
         "uname -r > release; ! touch /usr/mine 2> /dev/null; test -d /proc/self && ls / | tr '\\n' ' '; cat release";
     let plan = format!(
         "in = 'vm'\nsize = '96M'\nmemory = '512M'\ncpus = 2\n[repetition]\nblocks = 1\n[[workload]]\nname = 'command'\n\
-         command = \"{line}\"\n"
+         command = \"{line}\"\n[[workload]]\nname = 'stat'\nfiles = 20\nsample_time = '1s'\n\
+         background = {{ command = 'while :; do :; done', durability = 'none', limit = {{ cpus = 0.2, write_bps = '1M' }} }}\n"
     );
     std::fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let run =
@@ -215,10 +217,14 @@ fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     expect_code(&output, 0);
     expect_no_traces(&before);
     let all = counting(&scratch.path().join("run"));
-    let trial = all.iter().find(|trial| trial["phase"] == "measured").unwrap();
-    assert_eq!(trial["outcome"], "ok", "{trial:#}");
-    let said = trial["observed"]["output"].as_str().unwrap();
+    let measured = || all.iter().filter(|trial| trial["phase"] == "measured");
+    assert!(measured().count() == 3 && measured().all(|trial| trial["outcome"] == "ok"), "{all:#?}");
+    let said = measured().find_map(|trial| trial["observed"]["output"].as_str()).unwrap();
     assert!(said.contains("usr ") && said.ends_with(&format!("{release}\n")), "{said}");
+    let work = measured().map(|trial| &trial["observed"]["background"]).find(|work| work.is_object()).unwrap();
+    let [seconds, cpu] = ["seconds", "cpu_seconds"].map(|field| work[field].as_f64().unwrap());
+    // The quota of one more period, and what starts and ends the command on emulated processors.
+    assert!(cpu > 0.0 && cpu < 0.2 * seconds + 0.5, "{work}");
     assert!(!Path::new("/usr/mine").exists());
 }
 
