@@ -130,7 +130,8 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
             }
         }
         programs.extend(member.maintenance_programs().iter().filter_map(|name| program::find(name)));
-        modules.extend(member.modules().iter().map(|name| (*name).to_owned()));
+        let of_options = member.modules_of_options(&spec.options);
+        modules.extend(member.modules().iter().copied().chain(of_options).map(str::to_owned));
         optional.extend(member.helper_modules().iter().map(|name| (*name).to_owned()));
         // Images in files become disks of the guest.
         let members = spec.medium.argument.as_deref().filter(|_| spec.medium.name == "raid0");

@@ -172,6 +172,11 @@ pub trait FileSystem: Sync {
     }
     /// Returns the kernel modules of a driver that is not built in. Their dependencies are in modules.dep.
     fn modules(&self) -> &'static [&'static str];
+    /// Returns the kernel modules that these mount options need beside [`FileSystem::modules`].
+    fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
+        let _ = options;
+        Vec::new()
+    }
     /// Returns modules that the driver requests at run time (checksums, character sets). A guest loads those that its
     /// kernel has beforehand.
     fn helper_modules(&self) -> &'static [&'static str] {

@@ -19,6 +19,7 @@ mod options;
 mod other;
 mod reiserfs;
 mod risk;
+mod rpc_services;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;

@@ -15,7 +15,7 @@ use super::file_system::{
 };
 use super::kernel_compatibility::Version;
 use super::nfs_server::{Export, serve};
-use super::{btrfs, ext, xfs};
+use super::{btrfs, ext, rpc_services, xfs};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
 use crate::declared::{DeclaredOption, OptionKind, key};
 
@@ -36,7 +36,7 @@ impl FileSystem for Nfs {
     }
 
     fn about(&self) -> &'static str {
-        "NFS 4.2 over loopback, on ext4 unless export= names another one: only in a virtual machine."
+        "NFS over loopback, version 4.2 on ext4 unless vers= and export= name others: only in a virtual machine."
     }
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
@@ -59,10 +59,14 @@ impl FileSystem for Nfs {
 
     fn modules(&self) -> &'static [&'static str] {
         match self.exported.name() {
-            "xfs" => &["xfs", "nfsd", "nfsv4"],
-            "btrfs" => &["btrfs", "nfsd", "nfsv4"],
-            _ => &["ext4", "nfsd", "nfsv4"],
+            "xfs" => &["xfs", "nfsd"],
+            "btrfs" => &["btrfs", "nfsd"],
+            _ => &["ext4", "nfsd"],
         }
+    }
+
+    fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
+        vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }]
     }
 
     fn helper_modules(&self) -> &'static [&'static str] {
@@ -114,8 +118,7 @@ impl FileSystem for Nfs {
                 return Err(refused(option, format!("it exports one of {known}")));
             }
             if name == "vers" && !VERSIONS.contains(&value) {
-                let why = "NFS 3 and NFS 4.0 need servers beside the kernel's, which a guest lacks";
-                return Err(refused(option, why.to_owned()));
+                return Err(refused(option, format!("it has the versions {}", VERSIONS.join(", "))));
             }
             if SET_BY_FSB.contains(&name) {
                 return Err(refused(option, format!("fsb sets {name} itself")));
@@ -144,7 +147,7 @@ impl FileSystem for Nfs {
         self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
         let made = export.begin(options.asynchronous).and_then(|()| {
             let source = export.source();
-            kernel::mount("nfs4", Path::new(&source), request.point, &options.of_client(export.address()))
+            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export.address()))
         });
         match made {
             Ok(()) => Ok(Mounted { export: Some(export), ..Mounted::default() }),
@@ -157,7 +160,8 @@ impl FileSystem for Nfs {
     }
 
     fn mount_command(&self, options: &[String], _: u64) -> Vec<String> {
-        with_options(&["mount", "-t", "nfs4"], &ExportOptions::split(options, self.discard_off()).client)
+        let options = ExportOptions::split(options, self.discard_off());
+        with_options(&["mount", "-t", options.driver()], &options.client)
     }
 
     /// Writes out the exported file system, which an asynchronous export leaves dirty, and completes its own deferred
@@ -173,12 +177,32 @@ impl FileSystem for Nfs {
     }
 }
 
-/// The versions that need no server beside the kernel's.
-const VERSIONS: [&str; 2] = ["4.2", "4.1"];
+/// The versions of the protocol; the first one is the default.
+const VERSIONS: [&str; 4] = ["4.2", "4.1", "4.0", "3"];
 
-/// The client's options that describe the connection.
-const SET_BY_FSB: [&str; 9] =
-    ["addr", "clientaddr", "mountaddr", "mounthost", "port", "proto", "sec", "nfsvers", "minorversion"];
+/// Returns the version of the protocol that mount options select.
+fn version(options: &[String]) -> &str {
+    options.iter().rev().find_map(|option| option.strip_prefix("vers=")).unwrap_or(VERSIONS[0])
+}
+
+/// The client's options that describe the connection, and those of the lock manager, which has no services here.
+const SET_BY_FSB: [&str; 15] = [
+    "addr",
+    "clientaddr",
+    "local_lock",
+    "lock",
+    "minorversion",
+    "mountaddr",
+    "mounthost",
+    "mountport",
+    "mountproto",
+    "mountvers",
+    "nfsvers",
+    "nolock",
+    "port",
+    "proto",
+    "sec",
+];
 
 /// The options of a target, by who reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -205,6 +229,11 @@ impl ExportOptions {
         split
     }
 
+    /// Returns the kernel's name of the client's file system.
+    fn driver(&self) -> &'static str {
+        if version(&self.client) == "3" { "nfs" } else { "nfs4" }
+    }
+
     /// Returns the client's mount options for the server at `address`.
     fn of_client(&self, address: Ipv4Addr) -> Vec<String> {
         let mut all = self.client.clone();
@@ -212,8 +241,15 @@ impl ExportOptions {
             all.push(format!("vers={}", VERSIONS[0]));
         }
         // Without `sec` the client would ask for Kerberos first.
-        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned()]);
-        all.extend([format!("addr={address}"), format!("clientaddr={}", Ipv4Addr::LOCALHOST)]);
+        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={address}")]);
+        match self.driver() {
+            // With its ports the client does not ask rpcbind for them. Locks would need rpc.statd.
+            "nfs" => {
+                let mount = format!("mountport={}", rpc_services::MOUNT_PORT);
+                all.extend(["port=2049".to_owned(), "mountproto=tcp".to_owned(), mount, "nolock".to_owned()]);
+            }
+            _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
+        }
         all
     }
 }
@@ -278,6 +314,8 @@ mod tests {
         assert_eq!(of("nfs,async,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
         assert!(of("nfs,export=btrfs").modules().contains(&"btrfs"));
         assert_eq!(of("nfs,export=ext3").name(), "nfs");
+        let of_options = |text: &str| of(text).modules_of_options(&spec(text).options);
+        assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4"], vec!["nfsv3"]));
         let undeclared = |export: &&&Nfs| !of("nfs").modules().contains(&"nfsd") || export.modules().is_empty();
         assert_eq!(EXPORTS.iter().filter(undeclared).count(), 0);
     }
@@ -286,7 +324,8 @@ mod tests {
     fn options_that_would_reach_beyond_the_guest_are_refused() {
         for (target, said) in [
             ("nfs,export=reiserfs", "it exports one of ext4, ext3, xfs, btrfs"),
-            ("nfs,vers=3", "need servers beside the kernel's"),
+            ("nfs,vers=2", "4.2, 4.1, 4.0, 3"),
+            ("nfs,vers=3,lock", "fsb sets lock itself"),
             ("nfs,addr=192.0.2.1", "fsb sets addr itself"),
             ("nfs,sec=krb5", "fsb sets sec itself"),
             ("nfs,sync,async", "contradicts"),
@@ -296,7 +335,13 @@ mod tests {
             let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
             assert!(text.contains(said), "{target}: {text}");
         }
-        for target in ["nfs", "nfs,vers=4.1,async,rsize=64K,nconnect=4,export=xfs,noatime", "nfs,timeo=600"] {
+        for target in [
+            "nfs",
+            "nfs,vers=3",
+            "nfs,vers=4.0",
+            "nfs,vers=4.1,async,rsize=64K,nconnect=4,export=xfs,noatime",
+            "nfs,timeo=600",
+        ] {
             assert_eq!(refusal(target), None, "{target}");
         }
     }
@@ -317,5 +362,11 @@ mod tests {
         assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
         let usual = ExportOptions::split(&[], None).of_client(Ipv4Addr::LOCALHOST);
         assert_eq!(usual[0], "vers=4.2");
+        let old = ExportOptions::split(&["vers=3".to_owned()], None);
+        assert_eq!(
+            old.of_client(Ipv4Addr::LOCALHOST).join(","),
+            "vers=3,proto=tcp,sec=sys,addr=127.0.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
+        );
+        assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +16,8 @@ use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{mount as kernel, network, poll_until};
 use rustix::fs::{Mode, OFlags};
+
+use super::rpc_services;
 
 /// The directory with the mount points of the exported file systems, which is the root of the server.
 const ROOT: &str = "/run/fsb-nfs";
@@ -91,12 +93,23 @@ impl Export {
         if identifier.exists() { write(identifier, &format!("{}\n", self.name())) } else { Ok(()) }
     }
 
-    /// Returns whether the server knows a client of this export.
-    fn has_client(self) -> bool {
-        let name = format!(" {}/", self.name());
+    /// Returns the file handle of its root directory, as the client sends it. The server must export it.
+    fn handle(self) -> Option<Vec<u8>> {
+        /// The longest file handle of NFS 3, in bytes.
+        const LONGEST: u32 = 64;
+        let mut file = OpenOptions::new().read(true).write(true).open(Path::new(NFSD).join("filehandle")).ok()?;
+        file.write_all(format!("{CLIENT} {} {LONGEST}\n", self.directory().display()).as_bytes()).ok()?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).ok()?;
+        parse_handle(&text)
+    }
+
+    /// Returns the directories in which the server describes the clients of this export. Clients of NFS 3 have none.
+    fn clients(self) -> Vec<PathBuf> {
         let clients = std::fs::read_dir(Path::new(NFSD).join("clients")).into_iter().flatten().flatten();
-        let mut infos = clients.filter_map(|client| std::fs::read_to_string(client.path().join("info")).ok());
-        infos.any(|info| info.lines().any(|line| line.starts_with("name: ") && line.contains(&name)))
+        let is_own =
+            |client: &PathBuf| fsb_sys::read_text(client.join("info")).is_ok_and(|info| is_client(&info, &self.name()));
+        clients.map(|client| client.path()).filter(is_own).collect()
     }
 
     /// Writes out what the server holds of it.
@@ -115,8 +128,14 @@ impl Export {
     /// Ends the export after the client has unmounted it, and unmounts the file system. The server then holds neither
     /// data nor open files of it.
     pub(crate) fn end(self) -> Result<(), TestbedError> {
-        // An unmounted client still closes files. It says goodbye when it has closed all.
-        if !poll_until(PATIENCE, || !self.has_client()) {
+        // An unmounted client still closes files. From NFS 4.1 on it says goodbye when it has closed all. Version 4.0 has no
+        // such call, so the server is asked to forget a client without open files.
+        let is_gone = || {
+            let mut clients = self.clients();
+            clients.retain(|client| !forget_idle(client));
+            clients.is_empty()
+        };
+        if !poll_until(PATIENCE, is_gone) {
             return Err(TestbedError::trial("the NFS client still uses its server after the unmount"));
         }
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +147,35 @@ impl Export {
             None => Ok(()),
         }
     }
+}
+
+/// Parses a file handle in hexadecimal digits: `\x01000700`.
+fn parse_handle(text: &str) -> Option<Vec<u8>> {
+    let digits = text.trim_end().strip_prefix("\\x")?;
+    let byte = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+/// Returns whether the server's description of a client has this name. NFS 4.0 puts it behind the name of the host.
+fn is_client(info: &str, name: &str) -> bool {
+    let mut names = info.lines().filter_map(|line| line.strip_prefix("name: "));
+    names.any(|line| line.split([' ', '/', '"']).any(|word| word == name))
+}
+
+/// Asks the server to forget a client of NFS 4.0 that has no open files. Returns whether it did.
+fn forget_idle(client: &Path) -> bool {
+    let text = |file: &str| fsb_sys::read_text(client.join(file));
+    let is_old = text("info").is_ok_and(|info| info.lines().any(|line| line == "minor version: 0"));
+    is_old
+        && text("states").is_ok_and(|states| states.trim().is_empty())
+        && write(&client.join("ctl"), "expire\n").is_ok()
+}
+
+/// Returns the file handle of an export for the service MOUNT. The path is the client's: `/254-1`.
+fn handle_of(path: &str) -> Option<Vec<u8>> {
+    let served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut exports = served.exports.values().map(|(export, _)| *export);
+    exports.find(|export| path.strip_prefix('/') == Some(export.name().as_str()))?.handle()
 }
 
 /// Flags of include/uapi/linux/nfsd/export.h: any port, no check of subtrees, and the number of the export in file
@@ -216,11 +264,15 @@ pub(super) fn serve() -> Result<(), TestbedError> {
         write(bypass, "N\n")?;
     }
     std::fs::create_dir_all(ROOT).map_err(|error| unserved("make", Path::new(ROOT), &error))?;
-    // Before the socket, because the server then reads its versions. Without NFS 3 it needs no rpcbind.
-    write(&control("versions"), "-2 -3 -4.0 +4.1 +4.2\n")?;
+    // The server starts lockd for NFS 3, and lockd registers with rpcbind.
+    rpc_services::start(handle_of).map_err(|error| unserved("listen for", Path::new("rpcbind"), &error))?;
+    // Before the socket, because the server then reads its versions.
+    write(&control("versions"), "-2 +3 +4.0 +4.1 +4.2\n")?;
     write(&control("nfsv4gracetime"), &format!("{GRACE}\n"))?;
     write(&control("portlist"), "tcp 2049\n")?;
     write(&control("threads"), &format!("{THREADS}\n"))?;
+    // Locks of all versions wait for the end of lockd's grace period, too.
+    let _ = write(Path::new("/proc/fs/lockd/nlm_end_grace"), "Y\n");
     // No client from before a crash can claim its state. A server without a record of clients, as here, refuses to end
     // the grace period early in newer kernels, and opens wait for its end.
     let grace = control("v4_end_grace");
@@ -260,5 +312,36 @@ mod tests {
         );
         let hex = if cfg!(target_endian = "little") { "0301e00f" } else { "0fe00103" };
         assert_eq!(handle_line(export.fsid(), &directory), format!("fsb 1 \\x{hex} 2147483647 /run/fsb-nfs/254-259\n"));
+    }
+
+    #[test]
+    fn file_handles_are_read_as_the_kernel_writes_them() {
+        assert_eq!(parse_handle("\\x010007ff\n"), Some(vec![1, 0, 7, 255]));
+        for invalid in ["", "010007", "\\x01000", "\\x0g"] {
+            assert_eq!(parse_handle(invalid), None, "{invalid}");
+        }
+    }
+
+    #[test]
+    fn clients_of_each_version_are_found_by_their_name() {
+        let info =
+            |name: &str| format!("clientid: 0x1\naddress: \"127.0.0.1:9\"\nname: \"{name}\"\nminor version: 2\n");
+        for name in ["Linux NFSv4.2 254-25/guest", "Linux NFSv4.0 guest/254-25/127.127.0.25"] {
+            assert!(is_client(&info(name), "254-25"), "{name}");
+            assert!(!is_client(&info(name), "254-2"), "{name}");
+        }
+        assert!(!is_client("", "254-25"));
+    }
+
+    #[test]
+    fn only_idle_clients_of_version_4_0_are_forgotten() {
+        let client = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| std::fs::write(client.path().join(name), text).unwrap();
+        file("ctl", "");
+        for (version, states, forgotten) in [(0, "", true), (0, "- 0x1: { type: open }\n", false), (2, "", false)] {
+            file("info", &format!("name: \"x\"\nminor version: {version}\n"));
+            file("states", states);
+            assert_eq!(forget_idle(client.path()), forgotten, "{version}: {states}");
+        }
     }
 }

@@ -332,6 +332,44 @@ fn count(trial: &Value, field: &str) -> u64 {
     trial["observed"]["rpcs"][field].as_u64().unwrap_or_else(|| panic!("{field}: {trial:#}"))
 }
 
+/// Checks that the client moved all data of a trial of [`PLAN`], and that the device read all of it again.
+fn expect_all_bytes_on_the_wire(trial: &Value) {
+    assert!(metric(trial, "rpcs_per_operation") > 0.0 && metric(trial, "wire_bytes_per_operation") > 0.0, "{trial:#}");
+    const BYTES: u64 = 1 << 20;
+    match trial["operation"].as_str() {
+        Some("read") => {
+            assert!(count(trial, "read_bytes") >= BYTES && count(trial, "received_bytes") >= BYTES, "{trial:#}");
+            assert!(trial["observed"]["device_read_bytes"].as_u64() >= Some(BYTES), "{trial:#}");
+        }
+        _ => assert!(count(trial, "sent_bytes") >= BYTES, "{trial:#}"),
+    }
+}
+
+#[test]
+fn nfs_3_and_4_0_are_cold_durable_and_counted_as_4_2() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let targets = ["nfs,vers=3", "nfs,vers=4.0", "nfs,vers=3,async"];
+    let output = run(scratch.path(), &kernel, &[&targets[..], &["--size", "192M", "--out", "run"]].concat()).output();
+    expect_code(&output.unwrap(), 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), counting(&run));
+    assert_eq!(made.len(), 12, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        expect_all_bytes_on_the_wire(trial);
+        if trial["operation"] == "write" {
+            let flushes = trial["observed"]["device_flushes"].as_u64();
+            assert_eq!(flushes > Some(0), trial["target"] != targets[2], "{trial:#}");
+        }
+    }
+    for (target, version) in targets.into_iter().zip(["vers=3", "vers=4.0", "vers=3"]) {
+        let options = record["targets"][target]["mount_options"].as_array().unwrap();
+        assert!(options.iter().any(|option| option == version), "{options:?}");
+    }
+    assert_eq!(record["targets"][targets[2]]["risks"][0]["cause"], "async");
+}
+
 #[test]
 fn nfs_is_measured_beside_the_exported_file_system_with_its_round_trips() {
     let kernel = needs!(kernel());
@@ -349,17 +387,7 @@ fn nfs_is_measured_beside_the_exported_file_system_with_its_round_trips() {
             assert!(trial["observed"]["rpcs"].is_null(), "{trial:#}");
             continue;
         }
-        let named = |name: &str| trial["metrics"].as_array().unwrap().iter().any(|metric| metric["name"] == name);
-        assert!(named("rpcs_per_operation") && named("wire_bytes_per_operation"), "{trial:#}");
-        let bytes = trial["bytes"].as_u64().unwrap_or(1 << 20);
-        match trial["operation"].as_str() {
-            // The client and the device both read all data again.
-            Some("read") => {
-                assert!(count(trial, "read_bytes") >= bytes && count(trial, "received_bytes") >= bytes, "{trial:#}");
-                assert!(trial["observed"]["device_read_bytes"].as_u64() >= Some(bytes), "{trial:#}");
-            }
-            _ => assert!(count(trial, "sent_bytes") >= bytes, "{trial:#}"),
-        }
+        expect_all_bytes_on_the_wire(trial);
     }
     let written = |target: &str| made.iter().find(|trial| trial["target"] == target && trial["operation"] == "write");
     let (safe, quick) = (written(targets[1]).unwrap(), written(targets[2]).unwrap());
