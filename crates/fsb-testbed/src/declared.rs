@@ -47,6 +47,8 @@ pub enum OptionKind {
     WholePercent,
     /// A percentage such as `2.5%`.
     Percent,
+    /// Bits per second, such as `100M`: 100 million.
+    BitRate(RangeInclusive<u64>),
     /// A time such as `5s`; the range is in seconds.
     Time(RangeInclusive<f64>),
     /// Numbers and ranges, such as `0-3,5`.
@@ -68,6 +70,8 @@ pub enum OptionGroup {
     Resources,
     /// Times, owners, names and permissions.
     Access,
+    /// The network between client and server.
+    Network,
     /// Values that the null file system makes up.
     Simulation,
 }
@@ -81,6 +85,7 @@ impl OptionGroup {
             OptionGroup::Layout => "Layout and allocation",
             OptionGroup::Resources => "Memory, threads and batches",
             OptionGroup::Access => "Times, owners and names",
+            OptionGroup::Network => "Network",
             OptionGroup::Simulation => "Simulation",
         }
     }
@@ -214,6 +219,10 @@ impl OptionKind {
             },
             OptionKind::WholePercent => "percentage from 0% to 100%".to_owned(),
             OptionKind::Percent => "percentage".to_owned(),
+            OptionKind::BitRate(range) => {
+                let [least, most] = [*range.start(), *range.end()].map(show_bit_rate);
+                format!("bits per second from {least} to {most}")
+            }
             OptionKind::Time(range) => format!("time from {} to {}", seconds(*range.start()), seconds(*range.end())),
             OptionKind::List => "numbers and ranges, such as 0-3,5".to_owned(),
             OptionKind::Text(form) => (*form).to_owned(),
@@ -260,6 +269,14 @@ impl OptionKind {
             OptionKind::Percent => {
                 parse_percent(text).map(OptionValue::Share).map_err(|error| error.to_string().into())
             }
+            OptionKind::BitRate(range) => {
+                let rate = bit_rate(text).ok_or_else(|| format!("'{text}' is not bits per second, such as 100M"))?;
+                let [least, most] = [*range.start(), *range.end()].map(show_bit_rate);
+                match range.contains(&rate) {
+                    true => Ok(OptionValue::Number(rate)),
+                    false => Err(format!("give between {least} and {most} bits per second").into()),
+                }
+            }
             OptionKind::Time(range) => {
                 let time = parse_duration(text).map_err(|error| error.to_string())?;
                 if range.contains(&time.as_secs_f64()) {
@@ -281,6 +298,23 @@ fn near_word(text: &str, words: &[&str]) -> Result<OptionValue, Refusal> {
         _ if text.is_empty() => Err("the value is empty".into()),
         _ => Ok(OptionValue::Text(text.to_owned())),
     }
+}
+
+/// The prefixes of bits per second, which are decimal, from the largest on.
+const BIT_RATE_PREFIXES: [(char, u64); 3] = [('G', 1_000_000_000), ('M', 1_000_000), ('K', 1000)];
+
+/// Parses bits per second: `100M` or `64000`.
+pub(crate) fn bit_rate(text: &str) -> Option<u64> {
+    let prefix = BIT_RATE_PREFIXES.iter().find(|(letter, _)| text.ends_with([*letter, letter.to_ascii_lowercase()]));
+    let (digits, factor) = prefix.map_or((text, 1), |(_, factor)| (&text[..text.len() - 1], *factor));
+    let number: u64 = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())??;
+    number.checked_mul(factor)
+}
+
+/// Formats bits per second as a user writes them.
+fn show_bit_rate(rate: u64) -> String {
+    let prefix = BIT_RATE_PREFIXES.iter().find(|(_, factor)| rate != 0 && rate.is_multiple_of(*factor));
+    prefix.map_or_else(|| rate.to_string(), |(letter, factor)| format!("{}{letter}", rate / factor))
 }
 
 /// Formats a time as a user writes it.
@@ -323,6 +357,8 @@ mod tests {
             (OptionKind::Size(4096..=1 << 30), "64k", "1k"),
             (OptionKind::WholePercent, "20%", "2.5%"),
             (OptionKind::Percent, "2.5%", "often"),
+            (OptionKind::BitRate(1000..=10_000_000_000), "2500k", "100"),
+            (OptionKind::BitRate(1000..=10_000_000_000), "1G", "1T"),
             (OptionKind::Time(0.5..=10.0), "5s", "11s"),
             (OptionKind::List, "0-3,5", "3-1"),
             (OptionKind::Word(&["journal", "ordered"]), "journal", "jornal"),
@@ -333,6 +369,13 @@ mod tests {
             assert!(kind.parse(wrong).is_err(), "{kind:?}: {wrong}");
         }
         assert!(OptionKind::Word(&["journal"]).parse("something-new").is_ok());
+    }
+
+    #[test]
+    fn bit_rates_have_decimal_prefixes() {
+        assert_eq!(["64000", "100M", "1g"].map(bit_rate), [Some(64_000), Some(100_000_000), Some(1_000_000_000)]);
+        assert_eq!(["", "M", "1.5M", "-1", "99999999999999999999", "99999999999G"].map(bit_rate), [None; 6]);
+        assert_eq!([1500, 2_000_000, 10_000_000_000].map(show_bit_rate), ["1500", "2M", "10G"]);
     }
 
     #[test]

@@ -5,9 +5,12 @@
 
 use std::net::Ipv4Addr;
 use std::path::Path;
+use std::time::Duration;
 
+use fsb_model::units::parse_duration;
 use fsb_model::{Bytes, FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
+use fsb_sys::traffic::Link;
 use fsb_sys::{Roots, mount as kernel};
 
 use super::file_system::{
@@ -16,8 +19,8 @@ use super::file_system::{
 use super::kernel_compatibility::Version;
 use super::nfs_server::{Export, serve};
 use super::{btrfs, ext, rpc_services, xfs};
-use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
-use crate::declared::{DeclaredOption, OptionKind, key};
+use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Network, Resources};
+use crate::declared::{DeclaredOption, OptionKind, bit_rate, key};
 
 /// NFS on a file system of this list.
 pub(super) struct Nfs {
@@ -66,7 +69,11 @@ impl FileSystem for Nfs {
     }
 
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
-        vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }]
+        let mut modules = vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }];
+        if link(options).is_some() {
+            modules.extend(["sch_prio", "sch_netem", "cls_u32"]);
+        }
+        modules
     }
 
     fn helper_modules(&self) -> &'static [&'static str] {
@@ -96,7 +103,7 @@ impl FileSystem for Nfs {
     }
 
     fn note(&self) -> Option<&'static str> {
-        Some("client and server share one guest and its processors, and no network is between them")
+        Some("client and server share one guest, its processors and its loopback interface")
     }
 
     fn minimum_size(&self) -> u64 {
@@ -145,7 +152,7 @@ impl FileSystem for Nfs {
         let directory = export.make_directory()?;
         let options = ExportOptions::split(request.options, self.exported.discard_off());
         self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
-        let made = export.begin(options.asynchronous).and_then(|()| {
+        let made = export.begin(options.asynchronous, options.link).and_then(|()| {
             let source = export.source();
             kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export.address()))
         });
@@ -185,6 +192,17 @@ fn version(options: &[String]) -> &str {
     options.iter().rev().find_map(|option| option.strip_prefix("vers=")).unwrap_or(VERSIONS[0])
 }
 
+/// Returns the network that mount options describe. Returns `None` if packets are not delayed.
+fn link(options: &[String]) -> Option<Link> {
+    let value = |name: &str| {
+        let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
+        values.find_map(|(key, value)| (key == name).then_some(value))
+    };
+    let round_trip = value("delay").and_then(|text| parse_duration(text).ok());
+    let rate = value("rate").and_then(bit_rate);
+    (round_trip.is_some() || rate.is_some()).then(|| Link { round_trip: round_trip.unwrap_or(Duration::ZERO), rate })
+}
+
 /// The client's options that describe the connection, and those of the lock manager, which has no services here.
 const SET_BY_FSB: [&str; 15] = [
     "addr",
@@ -211,15 +229,16 @@ struct ExportOptions {
     server: Vec<String>,
     client: Vec<String>,
     asynchronous: bool,
+    link: Option<Link>,
 }
 
 impl ExportOptions {
     /// Divides the options. `discard_off` belongs to the exported file system.
     fn split(options: &[String], discard_off: Option<&str>) -> ExportOptions {
-        let mut split = ExportOptions::default();
+        let mut split = ExportOptions { link: link(options), ..ExportOptions::default() };
         for option in options {
             match key(option) {
-                "export" | "sync" => {}
+                "export" | "sync" | "delay" | "rate" => {}
                 "async" => split.asynchronous = true,
                 _ if Some(option.as_str()) == discard_off => split.server.push(option.clone()),
                 "rsize" | "wsize" => split.client.push(in_bytes(option)),
@@ -273,6 +292,20 @@ static OPTIONS: &[DeclaredOption] = &[
         "ext4",
         "the exported file system",
     ),
+    DeclaredOption::value(
+        Network,
+        "delay",
+        OptionKind::Time(0.0..=10.0),
+        "",
+        "time that the network adds to each round trip, half in each direction",
+    ),
+    DeclaredOption::value(
+        Network,
+        "rate",
+        OptionKind::BitRate(8000..=32_000_000_000),
+        "",
+        "most bits per second in each direction, such as 100M or 1G",
+    ),
     DeclaredOption::value(Data, "vers", OptionKind::Word(&VERSIONS), "4.2", "version of the protocol"),
     DeclaredOption::value(Data, "rsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a read call"),
     DeclaredOption::value(Data, "wsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a write call"),
@@ -316,6 +349,7 @@ mod tests {
         assert_eq!(of("nfs,export=ext3").name(), "nfs");
         let of_options = |text: &str| of(text).modules_of_options(&spec(text).options);
         assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4"], vec!["nfsv3"]));
+        assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "sch_prio", "sch_netem", "cls_u32"]);
         let undeclared = |export: &&&Nfs| !of("nfs").modules().contains(&"nfsd") || export.modules().is_empty();
         assert_eq!(EXPORTS.iter().filter(undeclared).count(), 0);
     }
@@ -331,6 +365,8 @@ mod tests {
             ("nfs,sync,async", "contradicts"),
             ("nfs,rsize=2M", "1.00 MiB at most"),
             ("nfs,nconnect=17", "number from 1 to 16"),
+            ("nfs,delay=1h", "give between 0us and 10s"),
+            ("nfs,rate=1K", "give between 8K and 32G"),
         ] {
             let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
             assert!(text.contains(said), "{target}: {text}");
@@ -351,6 +387,16 @@ mod tests {
         let risks = |text: &str| super::super::requested_risks(&spec(text));
         assert_eq!(risks("nfs,sync"), []);
         assert_eq!(risks("nfs,async")[0].cause, "async");
+    }
+
+    #[test]
+    fn delay_and_rate_describe_the_network_and_do_not_reach_the_client() {
+        let split = |text: &str| ExportOptions::split(&spec(text).options, None);
+        let slow = split("nfs,delay=1ms,rate=100M");
+        assert_eq!(slow.link, Some(Link { round_trip: Duration::from_millis(1), rate: Some(100_000_000) }));
+        assert!(slow.client.is_empty() && slow.server.is_empty());
+        assert_eq!(split("nfs,delay=0").link, Some(Link { round_trip: Duration::ZERO, rate: None }));
+        assert_eq!(split("nfs").link, None);
     }
 
     #[test]

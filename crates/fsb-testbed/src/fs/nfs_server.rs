@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::traffic::{self, Link};
 use fsb_sys::{mount as kernel, network, poll_until};
 use rustix::fs::{Mode, OFlags};
 
@@ -82,10 +83,14 @@ impl Export {
     }
 
     /// Exports the file system that is mounted at its directory. If `asynchronous`, the server answers before changes are
-    /// on the device.
-    pub(super) fn begin(self, asynchronous: bool) -> Result<(), TestbedError> {
+    /// on the device. Packets take the time that they need on `link`.
+    pub(super) fn begin(self, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
         let flags = FLAGS | if asynchronous { FLAG_ASYNC } else { 0 };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        served.unshape(self)?;
+        if let Some(link) = link {
+            served.shape(self, link)?;
+        }
         served.exports.insert(self.fsid(), (self, flags));
         publish(&served.exports)?;
         // A client with the same name would find that both addresses are one server, and share its connections.
@@ -140,6 +145,7 @@ impl Export {
         }
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
         served.exports.remove(&self.fsid());
+        served.unshape(self)?;
         served.empty_caches()?;
         publish(&served.exports)?;
         match kernel::unmount_patiently(&self.directory(), PATIENCE)? {
@@ -184,16 +190,35 @@ const FLAGS: u32 = 0x0002 | 0x0400 | 0x2000;
 const FLAG_ASYNC: u32 = 0x0010;
 
 /// The exports of this process.
-static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), emptied: None });
+static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), slots: BTreeMap::new(), emptied: None });
 
 struct Served {
     /// The exports with their flags, by number.
     exports: BTreeMap<u32, (Export, u32)>,
+    /// The slots of exports in the traffic control of the loopback interface, by number.
+    slots: BTreeMap<u32, u8>,
     /// The time when the server's caches were emptied.
     emptied: Option<Instant>,
 }
 
 impl Served {
+    fn shape(&mut self, export: Export, link: Link) -> Result<(), TestbedError> {
+        let free = (0..traffic::SLOTS).find(|slot| !self.slots.values().any(|used| used == slot));
+        let slot = free.ok_or_else(|| {
+            TestbedError::trial(format!("more than {} NFS targets with delay= or rate=", traffic::SLOTS))
+                .advice("leave out targets, or add --one-at-a-time")
+        })?;
+        self.slots.insert(export.fsid(), slot);
+        traffic::shape_loopback(slot, export.address(), link)
+            .map_err(|error| unserved("delay packets on", Path::new("lo"), &error))
+    }
+
+    fn unshape(&mut self, export: Export) -> Result<(), TestbedError> {
+        let slot = self.slots.remove(&export.fsid());
+        slot.map_or(Ok(()), traffic::unshape_loopback)
+            .map_err(|error| unserved("stop the delay of packets on", Path::new("lo"), &error))
+    }
+
     /// Empties the caches that hold the directories of exports. Emptying the second one also closes the server's files.
     fn empty_caches(&mut self) -> Result<(), TestbedError> {
         /// The kernel compares whole seconds (`write_flush` of net/sunrpc/cache.c). A second request within the same one

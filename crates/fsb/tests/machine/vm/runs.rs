@@ -326,7 +326,7 @@ fn two_kernels_take_turns_and_each_makes_what_it_can() {
     expect_no_traces(&before);
 }
 
-// NFS over loopback in a guest: cold, counted, and unsafe where the export is asynchronous.
+// NFS over loopback in a guest: cold, counted, unsafe where the export is asynchronous, and delayed as requested.
 
 fn count(trial: &Value, field: &str) -> u64 {
     trial["observed"]["rpcs"][field].as_u64().unwrap_or_else(|| panic!("{field}: {trial:#}"))
@@ -368,6 +368,33 @@ fn nfs_3_and_4_0_are_cold_durable_and_counted_as_4_2() {
         assert!(options.iter().any(|option| option == version), "{options:?}");
     }
     assert_eq!(record["targets"][targets[2]]["risks"][0]["cause"], "async");
+}
+
+#[test]
+fn the_network_of_nfs_has_the_requested_delay_and_rate() {
+    let kernel = needs!(kernel());
+    let scratch = scratch();
+    let plan = format!("{PLAN}[[workload]]\nname = 'create'\nfiles = 5\ndurability = 'each'\n");
+    std::fs::write(scratch.path().join("network.toml"), plan).unwrap();
+    let targets = ["nfs,delay=200ms", "nfs,vers=3,rate=4M"];
+    let arguments = [&["run", "network.toml", "--kernel", &kernel, "--size", "192M", "--out", "run"], &targets[..]];
+    let output = command(scratch.path(), &arguments.concat()).env("XDG_CACHE_HOME", cache()).output().unwrap();
+    expect_code(&output, 0);
+    let made = counting(&scratch.path().join("run"));
+    assert_eq!(made.len(), 12, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        let work = &trial["workers"][0];
+        let number = |field: &str| work[field].as_f64().unwrap();
+        // Lower bounds, which a busy machine cannot break.
+        let least = match (trial["target"] == targets[0], trial["operation"].as_str()) {
+            (true, Some("create")) => number("operations") * 0.2,
+            (true, _) => 0.2,
+            (false, Some("create")) => 0.0,
+            (false, _) => number("bytes") * 8.0 / 4e6,
+        };
+        assert!(number("timed_ns") * 1e-9 >= least, "at least {least} s: {trial:#}");
+    }
 }
 
 #[test]
