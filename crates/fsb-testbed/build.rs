@@ -9,7 +9,7 @@ const OF_PACKAGE: &str = ".cargo_vcs_info.json";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    // A package that is unpacked within somebody's repository is not of that repository.
+    // A package that is unpacked within another repository is not of that repository.
     let commit = if Path::new("Cargo.toml.orig").exists() { of_package() } else { of_repository() };
     if let Some(commit) = commit {
         println!("cargo::rustc-env=FSB_COMMIT={commit}");
