@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Returns the file handle of an export, as the client names it. Returns `None` if there is no such export.
+/// Returns the file handle of an export, as the client names it. Returns `None` if nothing is exported there.
 pub(super) type HandleOf = fn(path: &str) -> Option<Vec<u8>>;
 
 /// The port of MOUNT, from the registry of IANA.
