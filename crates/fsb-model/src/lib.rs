@@ -41,7 +41,7 @@ pub use metric::{Better, Metric, Unit};
 pub use plan::{Identity, Place, Plan, Race, Repetition};
 pub use run::RunRecord;
 pub use stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
-pub use target::{FileSystemSpec, Medium, Target, TargetKind};
+pub use target::{ENCRYPT, FileSystemSpec, Medium, Target, TargetKind};
 pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};

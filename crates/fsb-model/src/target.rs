@@ -71,7 +71,35 @@ impl FileSystemSpec {
     pub fn media(&self) -> impl Iterator<Item = &Medium> {
         std::iter::once(&self.medium).chain(&self.journal)
     }
+
+    /// Returns whether the files are encrypted: the option `encrypt`, which fsb performs and mount does not know.
+    pub fn is_encrypted(&self) -> bool {
+        self.options.iter().any(|option| option == ENCRYPT)
+    }
+
+    /// Returns the options that mount takes.
+    pub fn mount_options(&self) -> Vec<String> {
+        self.options.iter().filter(|option| *option != ENCRYPT).cloned().collect()
+    }
+
+    /// Returns the arguments for the mkfs program, with the feature that encryption needs. Programs let a second `-O`
+    /// replace the first one.
+    pub fn mkfs_arguments(&self) -> Vec<String> {
+        let mut arguments = self.mkfs.clone();
+        if !self.is_encrypted() {
+            return arguments;
+        }
+        match arguments.iter().rposition(|word| word.starts_with("-O")) {
+            Some(at) if arguments[at] != "-O" => arguments[at] += &format!(",{ENCRYPT}"),
+            Some(at) if at + 1 < arguments.len() => arguments[at + 1] += &format!(",{ENCRYPT}"),
+            _ => arguments.extend(["-O", ENCRYPT].map(str::to_owned)),
+        }
+        arguments
+    }
 }
+
+/// The option of a target whose files are encrypted, and the feature of its format.
+pub const ENCRYPT: &str = "encrypt";
 
 /// The requested medium of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -407,6 +435,21 @@ mod tests {
 
     fn spec(text: &str) -> FileSystemSpec {
         parse(text).file_system().expect("a file system").clone()
+    }
+
+    #[test]
+    fn encryption_is_a_feature_of_the_format_and_no_mount_option() {
+        for (text, mkfs, mount) in [
+            ("ext4", "", ""),
+            ("ext4,encrypt", "-O encrypt", ""),
+            ("ext4,noatime,encrypt,commit=9", "-O encrypt", "noatime commit=9"),
+            (r#"ext4,encrypt,mkfs="-b 1024 -O ^metadata_csum -L x""#, "-b 1024 -O ^metadata_csum,encrypt -L x", ""),
+            (r#"f2fs,encrypt,mkfs="-Oquota""#, "-Oquota,encrypt", ""),
+        ] {
+            let spec = spec(text);
+            assert_eq!((spec.mkfs_arguments().join(" "), spec.mount_options().join(" ")), (mkfs.into(), mount.into()));
+            assert_eq!(spec.is_encrypted(), text.contains("encrypt"));
+        }
     }
 
     #[test]

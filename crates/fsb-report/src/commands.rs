@@ -161,7 +161,7 @@ impl Recipe {
         };
         let program = made.mkfs_command.first().and_then(|path| Path::new(path).file_name()?.to_str());
         let make = program.map(|program| {
-            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs.iter().cloned()).collect();
+            let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs_arguments()).collect();
             command(&words, &[DEVICE])
         });
         // The last word of each is the device.
@@ -169,8 +169,8 @@ impl Recipe {
         Some(Recipe {
             make,
             tune: tune.map(|(_, words)| command(words, &[DEVICE])).collect(),
-            mount: command(&with_options(kind, &spec.options), &[source, POINT]),
-            fstab: fstab(source, kind, &spec.options, pass),
+            mount: command(&with_options(kind, &spec.mount_options()), &[source, POINT]),
+            fstab: fstab(source, kind, &spec.mount_options(), pass),
         })
     }
 
@@ -211,15 +211,18 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
         lines.comment(&format!("as measured: mounted with {}", made.mount_options.join(",")));
     }
     lines.line(&recipe.mount);
+    if spec.is_encrypted() {
+        lines.comment("its files were in a directory that fscrypt encrypts, which these commands do not make");
+    }
 }
 
 /// Returns the arguments that fsb added to those of the plan.
 fn only_measured(spec: &FileSystemSpec, made: &TargetRecord) -> Vec<String> {
     // The last word is the device. The words of the plan follow those that fsb adds.
-    let mut requested: Vec<&String> = spec.mkfs.iter().collect();
+    let mut requested = spec.mkfs_arguments();
     let mut added: Vec<String> = Vec::new();
     for word in made.mkfs_command.iter().skip(1).rev().skip(1) {
-        match requested.iter().rposition(|other| *other == word) {
+        match requested.iter().rposition(|other| other == word) {
             Some(place) => drop(requested.remove(place)),
             None => added.push(word.clone()),
         }
@@ -271,6 +274,17 @@ mod tests {
     fn the_winner_is_first_and_what_only_the_benchmark_needs_is_a_comment() {
         let (record, ranked) = run();
         insta::assert_snapshot!(text(&record, &ranked));
+    }
+
+    #[test]
+    fn the_commands_of_an_encrypted_target_are_those_of_mkfs_and_mount() {
+        let target: Target = "ext4,encrypt,noatime".parse().unwrap();
+        let words = "mkfs.ext4 -q -O encrypt /dev/loop0".split(' ').map(str::to_owned).collect();
+        let made = TargetRecord { mkfs_command: words, ..TargetRecord::default() };
+        let recipe = Recipe::from_target(&target, &made).unwrap();
+        assert_eq!(recipe.make.as_deref(), Some("mkfs.ext4 -O encrypt /dev/YOUR-DEVICE"));
+        assert_eq!(recipe.mount, "mount -t ext4 -o noatime /dev/YOUR-DEVICE /your/mountpoint");
+        assert_eq!(only_measured(target.file_system().unwrap(), &made), ["-q"]);
     }
 
     #[test]

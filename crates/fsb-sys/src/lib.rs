@@ -9,6 +9,7 @@ pub mod blkpg;
 pub mod block;
 pub mod cgroup;
 pub mod dm;
+pub mod encryption;
 pub mod error;
 pub mod invoking_user;
 pub mod loopdev;

@@ -117,6 +117,10 @@ pub struct Needs {
     pub files: Vec<PathBuf>,
 }
 
+/// Modules of ciphers and hashes that fscrypt requests at run time.
+const CIPHERS: &[&str] =
+    &["aes_generic", "aesni_intel", "cbc", "cts", "ecb", "xts", "hmac", "sha256_generic", "sha512_generic"];
+
 /// Returns the requirements of the targets of `setup` on a guest. If this machine lacks a program, the error names its
 /// package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
@@ -132,7 +136,8 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
         programs.extend(member.maintenance_programs().iter().filter_map(|name| program::find(name)));
         let of_options = member.modules_of_options(&spec.options);
         modules.extend(member.modules().iter().copied().chain(of_options).map(str::to_owned));
-        optional.extend(member.helper_modules().iter().map(|name| (*name).to_owned()));
+        let ciphers = if spec.is_encrypted() { CIPHERS } else { &[] };
+        optional.extend(member.helper_modules().iter().chain(ciphers).map(|name| (*name).to_owned()));
         // Images in files become disks of the guest.
         let members = spec.medium.argument.as_deref().filter(|_| spec.medium.name == "raid0");
         let media =

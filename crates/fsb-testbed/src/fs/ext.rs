@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use fsb_model::{Bytes, Geometry, Maintenance};
+use fsb_model::{Bytes, FileSystemSpec, Geometry, Maintenance};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block, mount};
 
@@ -173,6 +173,16 @@ impl FileSystem for Ext {
 
     fn mkfs_for(&self, user: &[String], oldest: Version, program: Option<Version>) -> Vec<String> {
         if self.journal { mkfs_for(user, oldest, program) } else { user.to_vec() }
+    }
+
+    fn check(&self, spec: &FileSystemSpec) -> Result<(), TestbedError> {
+        if spec.is_encrypted() && self.older {
+            return Err(TestbedError::request(format!("{} does not encrypt files", self.name))
+                .coded(&fsb_model::error::UNKNOWN_OPTION)
+                .field("option", "encrypt")
+                .advice("use ext4,encrypt"));
+        }
+        Ok(())
     }
 
     fn inspect(&self, device: &Path) -> Inspection {
@@ -361,6 +371,7 @@ static OPTIONS: &[DeclaredOption] = &[
     .needs(OptionNeeds::Without("data=journal")),
     DeclaredOption::flag(Data, "dioread_lock", "direct reads take the inode's lock"),
     DeclaredOption::flag(Data, "nodioread_nolock", "direct reads take the inode's lock"),
+    file_system::ENCRYPT,
     DeclaredOption::flag(Data, "inlinecrypt", "encrypt by blk-crypto"),
     DeclaredOption::value(
         Data,

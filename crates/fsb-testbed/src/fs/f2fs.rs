@@ -190,6 +190,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "who decides what is compressed",
     ),
     DeclaredOption::flag(Data, "compress_cache", "cache compressed blocks"),
+    file_system::ENCRYPT,
     DeclaredOption::flag(Data, "inlinecrypt", "encrypt by blk-crypto"),
     DeclaredOption::value(
         Data,

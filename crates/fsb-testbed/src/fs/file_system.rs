@@ -21,7 +21,7 @@ use fsb_sys::{Roots, mount as kernel, mount_isolation, mountinfo, poll_until, pr
 
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;
-use crate::declared::OptionGroup::Access;
+use crate::declared::OptionGroup::{Access, Data};
 use crate::declared::{DeclaredOption, OptionKind};
 
 /// The storage that a file system needs.
@@ -493,6 +493,13 @@ pub(super) const RESERVED_GROUP: DeclaredOption = DeclaredOption::value(
     OptionKind::Number(0..=4294967295),
     "0",
     "group that may use reserved blocks",
+);
+
+/// An option of fsb: the kernel encrypts the files of file systems with this feature.
+pub(super) const ENCRYPT: DeclaredOption = DeclaredOption::flag(
+    Data,
+    fsb_model::ENCRYPT,
+    "encrypt contents and names of files by fscrypt, with a new key; not ext2 and ext3",
 );
 
 /// A FUSE server that lives as long as its mount.

@@ -26,7 +26,7 @@ use crate::local::check_foreign;
 pub fn large_disk(spec: &FileSystemSpec) -> Option<Geometry> {
     let member = of_target(spec).ok()?;
     check_foreign(spec).ok()?;
-    made_on(member, &spec.mkfs, LARGE_DISK)
+    made_on(member, &spec.mkfs_arguments(), LARGE_DISK)
         .map(|made| made.geometry)
         .filter(|geometry| *geometry != Geometry::default())
 }

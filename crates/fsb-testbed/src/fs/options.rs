@@ -72,6 +72,9 @@ pub(crate) fn check(member: &dyn FileSystem, spec: &FileSystemSpec) -> Result<()
             .field("option", "tune")
             .advice("leave out tune= or journal="));
     }
+    if spec.is_encrypted() && !member.options().iter().any(|option| option.name == fsb_model::ENCRYPT) {
+        return Err(refused(member, fsb_model::ENCRYPT).advice("leave it out; ext4 and f2fs encrypt files"));
+    }
     member.check(spec)
 }
 
@@ -142,6 +145,10 @@ pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: b
     if member.home() == Home::Nowhere {
         return Err(TestbedError::request(format!("{} has no storage: nothing can mount it", spec.fs)));
     }
+    if spec.is_encrypted() {
+        let what = format!("{}: mount does not encrypt files", spec.fs);
+        return Err(TestbedError::request(what).advice("leave out encrypt"));
+    }
     let tools = member.tools().into_iter();
     let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));
     let large = if like_large { large_disk(spec) } else { None };
@@ -189,6 +196,10 @@ mod tests {
             ("xfs,tune=\"-j\"", "xfs takes no tune arguments"),
             ("btrfs,journal=loop", "btrfs has no external journal"),
             ("ext2,journal=loop", "ext2 has no external journal"),
+            ("ext3,encrypt", "ext3 does not encrypt files"),
+            ("xfs,encrypt", "'encrypt' is an option of ext2, ext3, ext4, f2fs"),
+            ("ntfs,encrypt", "ext4 and f2fs encrypt files"),
+            ("ext4,encrypt=aes", "'encrypt' takes no value"),
             ("ext4,journal=loop,tune=\"-m 0\"", "takes no tune arguments"),
         ] {
             let text = refusal(target).unwrap_or_else(|| panic!("{target} is accepted"));
@@ -205,6 +216,7 @@ mod tests {
             "btrfs,compress-force=zstd:-5",
             "xfs,logbsize=256k,inode64",
             "ext4,barrier,errors=remount-ro",
+            "ext4,encrypt,inlinecrypt",
             "tmpfs,size=50%,huge=always",
             "ntfs,discard,big_writes",
         ] {

@@ -52,7 +52,7 @@ pub(super) fn check(setup: &Setup, in_guest: bool) -> Result<Vec<Warning>, Testb
         check_kernel(member)?;
         // A server reads its own options.
         if member.driver() == Some(member.name()) {
-            mount::check_options(member.name(), &spec.options, &|option| fs::suggestion(member, option))
+            mount::check_options(member.name(), &spec.mount_options(), &|option| fs::suggestion(member, option))
                 .map_err(|error| naming(target, error))?;
         }
     }

@@ -9,8 +9,8 @@ use fsb_model::host::DeviceRates;
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
-use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::{Roots, block, mount as kernel, mountinfo, program};
+use fsb_sys::error::{TestbedError, attempt, describe};
+use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -61,6 +61,8 @@ pub(super) struct ReadyFileSystem {
     cold: Option<ColdMethod>,
     held: Held,
     journal: Option<ReadyJournal>,
+    /// The key of its files, if they are encrypted.
+    key: Option<encryption::Key>,
 }
 
 /// The external journal of a target. Its medium is not claimed while the target is ready, because the mount claims it.
@@ -97,6 +99,11 @@ impl ReadyFileSystem {
         mut journal: Option<&mut Box<dyn OpenMedium>>,
     ) -> Result<(ReadyFileSystem, Provisioned), TestbedError> {
         let FileSystemRequest { member, spec, point, size, user, page_cache, held, .. } = request;
+        let key = spec
+            .is_encrypted()
+            .then(encryption::Key::random)
+            .transpose()
+            .map_err(|error| TestbedError::machine("encrypted files need a random key").tried(describe(&error)))?;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let own_journal = journal.as_deref().and_then(|medium| ReadyJournal::from_request(request, &**medium));
@@ -132,6 +139,7 @@ impl ReadyFileSystem {
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
+            key,
         };
         let provisioned = ready
             .mount(again(&mut medium))
@@ -205,6 +213,10 @@ impl ReadyFileSystem {
         };
         let made = self.member.mount(&request).map_err(|error| as_shown(error, &self.source, &self.shown))?;
         let mounted = self.mounted.insert(made);
+        if let Some(key) = &self.key {
+            encryption::unlock(&self.point, key)
+                .map_err(|errno| not_encrypted(self.member, "FS_IOC_ADD_ENCRYPTION_KEY", &self.point, errno))?;
+        }
         medium.map_or(Ok(()), |medium| medium.verify())?;
         if let (Some(memory), Some(server)) = (&self.held.memory, &mounted.server) {
             // Charges the page cache of the server to the worker's memory limit.
@@ -223,6 +235,10 @@ impl ReadyFileSystem {
                 .tried(attempt(verb, &self.root, error))
         };
         std::fs::create_dir(&self.root).map_err(|error| fail("make", &error))?;
+        if let Some(key) = &self.key {
+            encryption::encrypt(&self.root, key)
+                .map_err(|errno| not_encrypted(self.member, "FS_IOC_SET_ENCRYPTION_POLICY", &self.root, errno))?;
+        }
         let (uid, gid) = self.user;
         // File systems without owners refuse this, and show the owner from the mount options.
         let changed = std::os::unix::fs::chown(&self.root, Some(uid), Some(gid));
@@ -244,13 +260,16 @@ impl ReadyFileSystem {
         let external = self.journal.as_ref();
         let shown = |option: &String| external.map_or_else(|| option.clone(), |journal| journal.reword(option));
         let options: Vec<String> = self.options.iter().map(shown).collect();
-        if options.len() > spec.options.len() + external.map_or(0, |journal| journal.arguments.mount.len()) {
+        if options.len() > spec.mount_options().len() + external.map_or(0, |journal| journal.arguments.mount.len()) {
             notes.push(format!("mounted with {} so that nothing is discarded behind a measurement", options.join(",")));
         }
         notes.extend(external.map(|journal| {
             let device = journal.names.1.display();
             format!("its journal is on {device}: bytes and flushes of the device are those of its own device alone")
         }));
+        if self.key.is_some() {
+            notes.push("encrypted: AES-256-XTS and AES-256-CTS, with a random key that ends with the mount".to_owned());
+        }
         notes.extend(self.member.note().map(str::to_owned));
         let slice = self.device_directory.as_deref().and_then(block::size);
         let small = self.member.small_slice().filter(|(least, _)| slice.is_some_and(|slice| slice < *least));
@@ -528,7 +547,8 @@ fn format(
     // Checked again, because a path that did not exist or was a directory may be a device by now.
     super::foreign::check(spec)?;
     let program = fs::version(tools).and_then(|text| Version::find(&text));
-    let user = oldest.map_or_else(|| spec.mkfs.clone(), |oldest| member.mkfs_for(&spec.mkfs, oldest, program));
+    let user = spec.mkfs_arguments();
+    let user = oldest.map_or_else(|| user.clone(), |oldest| member.mkfs_for(&user, oldest, program));
     let user: Vec<String> =
         user.into_iter().chain(journal.iter().flat_map(|journal| journal.arguments.mkfs.clone())).collect();
     let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
@@ -559,9 +579,19 @@ fn as_shown(error: TestbedError, node: &Path, shown: &Path) -> TestbedError {
     TestbedError { what: reword(error.what), tried: reword(error.tried), advice: reword(error.advice), ..error }
 }
 
+/// Returns the error of a file system whose files cannot be encrypted.
+fn not_encrypted(member: &dyn FileSystem, call: &str, path: &Path, errno: Errno) -> TestbedError {
+    let error = TestbedError::trial(format!("{} could not encrypt its files", member.name()));
+    let error = error.tried(attempt(call, path, &errno.into()));
+    match errno {
+        Errno::OPNOTSUPP | Errno::NOTTY => error.advice("leave out encrypt: this kernel has no fscrypt for it"),
+        _ => error,
+    }
+}
+
 /// Returns the user's options, and the option that prevents discards on a device that supports them.
 fn options(member: &dyn FileSystem, spec: &FileSystemSpec, medium: Option<&dyn OpenMedium>) -> Vec<String> {
-    let mut options = spec.options.clone();
+    let mut options = spec.mount_options();
     let decided = options.iter().any(|option| is_about_discard(option));
     if let Some(option) = member.discard_off().filter(|_| !decided && medium.is_some_and(OpenMedium::can_discard)) {
         options.push(option.to_owned());

@@ -77,6 +77,26 @@ fn tmpfs_is_measured_where_it_makes_sense_and_says_so_where_not() {
 }
 
 #[test]
+fn encrypted_files_are_measured_before_and_after_a_remount() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "lsattr");
+    let (scratch, trials) = tiny_run("ext4,encrypt,noatime", &["--size", "64M"], 0);
+    assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+    let made = record(&scratch.path().join("run"))["targets"]["ext4,encrypt,noatime"].clone();
+    assert!(made["features"].as_array().unwrap().contains(&"encrypt".into()), "{made:#}");
+    assert!(made["mount_options"].as_array().unwrap().contains(&"noatime".into()), "{made:#}");
+    // The directory of the target has the attribute of encrypted files.
+    let before = traces();
+    for (target, code) in [("ext4,encrypt", 0), ("ext4", 4)] {
+        let arguments = ["run", target, "--size", "64M", "--blocks", "1", "--control", "guest-memory=off"];
+        let command = ["--", "echo text > file && lsattr file | grep -q '^[^ ]*E'"];
+        let output = fsb(scratch.path(), &[&arguments[..], &["-q", "--out", target], &command].concat());
+        expect_code(&output, code);
+    }
+    expect_no_traces(&before);
+}
+
+#[test]
 fn mkfs_arguments_and_mount_options_reach_the_file_system() {
     needs!(root);
     let (scratch, _) = tiny_run("small=ext4,noatime,mkfs=\"-b 1024 -O ^has_journal\"", &["--size", "64M"], 0);

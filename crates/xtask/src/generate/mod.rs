@@ -122,6 +122,10 @@ of a new journal by the size of the slice; `-J size=8` sets 8 MiB.
 device that is not empty must be named with `--wipe`. An image has an eighth of `--size`, from 64 MiB to 1 GiB. Targets with
 external journals are measured one at a time, and not in a virtual machine.
 
+`encrypt` is an option of ext4 and f2fs that fsb performs itself: mkfs makes the feature `encrypt`, and the directory of the
+files gets a policy of fscrypt, AES-256-XTS for contents and AES-256-CTS for names. The key is random and ends with the
+mount.
+
 fsb refuses an option that only other file systems have, a value out of range, and options that exclude each
 other. It passes options that no table contains to the driver, because drivers are newer than this page.
 
