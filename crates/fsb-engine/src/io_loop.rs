@@ -64,7 +64,7 @@ impl<'s> IoLoop<'s> {
             session: set.backend.session(&setup)?,
             set,
             io_options,
-            records_per_file: set.layout.file_size / record_size.max(1),
+            records_per_file: io_options.range.length / record_size.max(1),
             held: Vec::with_capacity(files),
             expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.data, record)),
         };
@@ -106,7 +106,7 @@ impl<'s> IoLoop<'s> {
     pub(crate) fn step_over(&mut self, item: u64, items: u64) -> Result<(), EngineError> {
         let IoOptions { record_size, access, flush_each, .. } = self.session.io_options;
         let (file, record) = self.session.locate(item);
-        let (slot, offset) = (self.seek(file)?, record * record_size);
+        let (slot, offset) = (self.seek(file)?, self.session.offset(record));
         if self.locks.is_some() {
             self.lock_record(file, offset, true)?;
         }
@@ -401,12 +401,11 @@ impl RequestQueue {
 
     /// Loads all free slots. Returns whether more items are left.
     fn load_free(&mut self, session: &SetSession<'_>, visits: &mut Visits, started: u64) -> bool {
-        let record_size = session.io_options.record_size;
         while let Some(&tag) = self.free.last() {
             let Some(item) = visits.next() else { return false };
             self.free.pop();
             let (file, record) = session.locate(item);
-            let offset = record * record_size;
+            let offset = session.offset(record);
             let memory = self.load(tag, session.set.layout.address(file) + offset);
             let request_slot = &mut self.slots[tag as usize];
             let slot = session.held[(file - session.io_options.files.first) as usize];
@@ -550,6 +549,8 @@ pub(crate) struct IoOptions {
     pub(crate) record_size: u64,
     /// Bytes of the largest record.
     pub(crate) largest_record: u64,
+    /// The part of each file that records are in.
+    pub(crate) range: ByteRange,
     pub(crate) access: Access,
     /// The files that this I/O loop may access: all of the set, or those of one process.
     pub(crate) files: Files,
@@ -596,6 +597,12 @@ impl SetSession<'_> {
         } else {
             (item / self.records_per_file, item % self.records_per_file)
         }
+    }
+
+    /// Returns the offset of a record in its file.
+    #[inline]
+    fn offset(&self, record: u64) -> u64 {
+        self.io_options.range.first + record * self.io_options.record_size
     }
 
     fn open(&mut self, file: u64) -> Result<Slot, EngineError> {
@@ -651,6 +658,13 @@ fn call_of(verb: Verb) -> &'static str {
         Verb::Read => "read from",
         Verb::Write => "write to",
     }
+}
+
+/// A part of a file, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ByteRange {
+    pub(crate) first: u64,
+    pub(crate) length: u64,
 }
 
 /// Some files of a set.
@@ -712,7 +726,7 @@ impl IoLoop<'_> {
         let IoOptions { record_size, flush_each, .. } = self.session.io_options;
         let (file, record) = self.session.locate(item);
         let slot = self.seek(file)?;
-        let offset = if at_start { 0 } else { record * record_size };
+        let offset = self.session.offset(if at_start { 0 } else { record });
         let done = self.session.session.allocate(slot, how, offset, record_size);
         done.map_err(|errno| self.session.set.refused("fallocate", file, errno))?;
         if flush_each { self.flush(slot, file, Flush::Data) } else { Ok(()) }

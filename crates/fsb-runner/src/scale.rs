@@ -99,6 +99,13 @@ pub(crate) fn of_workload(spec: WorkloadSpec, scale: f64, scope: Scope) -> Optio
         let whole = record(&params).filter(|record| *record > 0 && *record <= file);
         params.insert(FILE.to_owned(), whole.map_or(file, |record| file / record * record).into());
     }
+    // A part of a file stays the same part.
+    for key in ["offset", "length"] {
+        let (bytes, record) = (params.get(key).and_then(evaluated), record(&params).filter(|record| *record > 0));
+        if let (Some(bytes), Some(record)) = (bytes, record) {
+            params.insert(key.to_owned(), ((bytes as f64 * scale) as u64 / record * record).into());
+        }
+    }
     for key in COUNTS {
         if let Some(count) = params.get(key).and_then(evaluated) {
             params.insert(key.to_owned(), ((count as f64 * scale) as u64).max(1).into());
@@ -205,6 +212,9 @@ mod tests {
         assert_eq!(file(swept.clone(), 1.0), Some(json!(2u64 << 30)));
         assert_eq!(file(swept, 1.0 / 1024.0 / 64.0), None, "32 KiB hold no record of 64 KiB");
         assert_eq!(file(json!({"file_size": "size/8"}), 0.125), Some(json!(96 << 20)));
+        let part = json!({"file_size": "1G", "block_size": "1M", "offset": "512M", "length": "12M"});
+        let part = of_workload(spec(part), 0.125, scope).unwrap().params;
+        assert_eq!([&part["offset"], &part["length"]], [64 << 20, 1 << 20]);
         let of = |value: &str| {
             let mut asked = BTreeMap::from([(MEMORY_LIMIT.to_owned(), value.to_owned())]);
             controls(&mut asked, 0.125);

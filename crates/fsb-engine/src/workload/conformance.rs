@@ -34,6 +34,8 @@ const NOT_EVERYWHERE: &[&str] = &[
     "setxattr",
     "getxattr",
     "listxattr",
+    "setfacl",
+    "getfacl",
     "fsck",
     "freeze",
     "subvolume",
@@ -494,7 +496,8 @@ fn units_begin_in_the_state_that_the_workload_defines() {
     }
     assert!(with_units >= 20, "{with_units}");
     assert!(only_warmed.contains(&"read"), "{only_warmed:?}");
-    let changing = ["write", "create", "rename", "delete", "append", "rmdir", "chmod", "move", "setxattr", "truncate"];
+    let changing =
+        ["write", "create", "rename", "delete", "append", "rmdir", "chmod", "move", "setxattr", "setfacl", "truncate"];
     assert!(!changing.iter().any(|name| only_warmed.contains(name)), "{only_warmed:?}");
 }
 
@@ -534,6 +537,8 @@ fn senseless_parameters_are_refused_with_their_key() {
         ("chown", "backend", "uring".into(), "'uring' is not allowed: use psync or null"),
         ("setxattr", "value_size", "128K".into(), "is too many: at most 65536"),
         ("getxattr", "overwrite", true.into(), "unknown parameter 'overwrite'"),
+        ("setfacl", "value_size", 8.into(), "unknown parameter 'value_size'"),
+        ("getfacl", "users", 0.into(), "0 is too few"),
         ("truncate", "mode", "widen".into(), "'widen' is not allowed: use shrink or grow"),
         ("truncate", "access", "random".into(), "'random' is not allowed: use sequential"),
         ("fsck", "threads", 2.into(), "unknown parameter 'threads'"),
@@ -599,6 +604,8 @@ fn labels_say_what_makes_a_cell_another_one() {
         ("setxattr", &[("overwrite", true.into())], "setxattr overwrite 32 on 4K files"),
         ("getxattr", &[("value_size", "1K".into())], "getxattr 1K of 4K files, warm"),
         ("listxattr", &[("access", "random".into())], "random listxattr 32 of 4K files, warm"),
+        ("setfacl", &[("overwrite", true.into())], "setfacl overwrite 1 user on 4K files"),
+        ("getfacl", &[("users", 3.into())], "getfacl 3 users of 4K files, warm"),
         ("reflink", &[], "reflink 64K files"),
         ("statfs", &[], "statfs 4K files, warm"),
         ("fsck", &[("files", 500.into())], "fsck of 500 4K files, cold"),

@@ -152,6 +152,7 @@ impl Spec {
             kind,
             record_size: self.block_size,
             largest_record: self.block_size,
+            range: self.byte_range(),
             access: self.access,
             files: self.files_of(rank),
             hold: purpose != Purpose::Create,

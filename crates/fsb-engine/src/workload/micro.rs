@@ -21,7 +21,7 @@ use super::params::{self, Reader};
 use crate::backend::{self, Backend, Demands, Purpose, Verb};
 use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Interest, Layout};
-use crate::io_loop::{Files, IoLoop, IoOptions, OpenFileSet};
+use crate::io_loop::{ByteRange, Files, IoLoop, IoOptions, OpenFileSet};
 use crate::order::{self, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::RoundBarrier;
@@ -210,6 +210,7 @@ impl MicroJob {
             kind,
             record_size: self.block_size,
             largest_record: self.block_size,
+            range: ByteRange { first: 0, length: self.layout().file_size },
             access: self.access,
             files: Files { first: 0, count: self.layout().files },
             hold: false,

@@ -70,6 +70,8 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &xattr::Xattr::Set,
     &xattr::Xattr::Get,
     &xattr::Xattr::List,
+    &xattr::Xattr::SetAccess,
+    &xattr::Xattr::GetAccess,
     &truncate::Truncate,
     &fallocate::Fallocate,
     &maintenance::FSCK,

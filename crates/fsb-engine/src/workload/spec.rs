@@ -11,7 +11,7 @@ use super::parameter::{self, Parameter, ParameterDefault, ParameterGroup, Parame
 use super::params::Reader;
 use crate::backend::{self, Backend, Capabilities, Demands};
 use crate::fileset::{self, Content, Layout, MOST_DIRECTORIES, MOST_FILES};
-use crate::io_loop::{Files, HELD_FILES};
+use crate::io_loop::{ByteRange, Files, HELD_FILES};
 use crate::profile::{Profile, Renewal};
 use crate::task::{Context, Gate, Measurement};
 use crate::{EngineError, ParamError, Sizing};
@@ -156,6 +156,8 @@ pub(crate) struct Spec {
     pub(crate) layout: Layout,
     /// 0 if the workload moves no data.
     pub(crate) block_size: u64,
+    /// The part of each file that the work is limited to. `None` if it is the whole file.
+    pub(crate) range: Option<ByteRange>,
     pub(crate) access: Access,
     pub(crate) threads: u32,
     /// Each has files of its own, and one thread.
@@ -225,6 +227,7 @@ impl Spec {
             rules,
             layout,
             block_size,
+            range: None,
             access,
             threads,
             processes,
@@ -344,9 +347,14 @@ impl Spec {
     /// Returns the number of items that one pass visits: records, or files.
     pub(crate) fn items(&self) -> u64 {
         match self.rules.records {
-            Records::Each => self.layout.files * (self.layout.file_size / self.block_size),
+            Records::Each => self.layout.files * (self.byte_range().length / self.block_size),
             Records::None | Records::WholeFile => self.layout.files,
         }
+    }
+
+    /// Returns the part of each file that the work accesses.
+    pub(crate) fn byte_range(&self) -> ByteRange {
+        self.range.unwrap_or(ByteRange { first: 0, length: self.layout.file_size })
     }
 
     /// Returns the profile of a job that visits each item once. Unless the plan gives a label, the label begins with

@@ -227,6 +227,8 @@ const CALLS_ON_NAMES: &[(&str, &str, &str)] = &[
     ("setxattr", "files = 30", "setxattr("),
     ("getxattr", "files = 30", "getxattr("),
     ("listxattr", "files = 30", "listxattr("),
+    ("setfacl", "files = 30", "setxattr("),
+    ("getfacl", "files = 30", "getxattr("),
 ];
 
 #[test]

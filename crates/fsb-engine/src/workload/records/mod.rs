@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU64;
 
 use fsb_model::metric::LATENCY_P99;
 use fsb_model::units::parse_percent;
-use fsb_model::{Access, CacheState, Durability, Params};
+use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use hdrhistogram::Histogram;
 
 use self::between::{Between, Turns};
@@ -29,7 +29,7 @@ use crate::backend::{Backend, Purpose, Verb};
 use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
-use crate::io_loop::{HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet};
+use crate::io_loop::{ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet};
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
@@ -46,6 +46,10 @@ const DISTRIBUTION: &str = "random_distribution";
 
 /// The parameter of the sizes of records.
 const RECORD_SIZES: &str = "record_sizes";
+
+/// The parameters of the part of each file that the work is limited to.
+const OFFSET: &str = "offset";
+const LENGTH: &str = "length";
 
 /// The distribution in which each pass visits every record once.
 const UNIFORM: &str = "random";
@@ -155,6 +159,14 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let about = "sizes of records, multiples of block_size: 4K-64K, or with their percent 4K/60:64K/40";
         let sizes = Parameter::new(RECORD_SIZES, ParameterKind::Text, Absent, about);
         all.extend(group(ParameterGroup::Calls, [sizes]));
+    }
+    if member.has_range() {
+        let about = "bytes at the start of each file that the work does not access";
+        let offset = Parameter::new(OFFSET, ParameterKind::Size(0..=1 << 60), Absent, about);
+        let about = "bytes of each file that the work accesses, from offset on";
+        let rest = ParameterDefault::Derived("the rest of the file");
+        let length = Parameter::new(LENGTH, ParameterKind::Size(1..=1 << 60), rest, about);
+        all.extend(group(ParameterGroup::Calls, [offset, length]));
     }
     if member.action == RecordAction::Update {
         let about = "share of records that are written after they were read";
@@ -404,6 +416,32 @@ fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result
     Ok(Some(walk))
 }
 
+/// Reads the part of each file that the work is limited to. Returns `None` if neither parameter is given.
+fn range(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<ByteRange>, ParamError> {
+    let given = [OFFSET, LENGTH].map(|key| reader.take(key).is_some());
+    let (file_size, record) = (spec.layout.file_size, spec.block_size);
+    let first = reader.number_or(OFFSET, 0)?;
+    let length = reader.number_or(LENGTH, file_size.saturating_sub(first).max(record))?;
+    if given == [false, false] {
+        return Ok(None);
+    }
+    for (key, bytes) in [(OFFSET, first), (LENGTH, length)] {
+        if !bytes.is_multiple_of(record) {
+            let message = format!("{bytes} is not a multiple of block_size, {record}");
+            return Err(reader.error(key, message));
+        }
+    }
+    let key = if given[1] { LENGTH } else { OFFSET };
+    if first.checked_add(length).is_none_or(|end| end > file_size) {
+        let message = format!("the part ends after the end of the file: a file has {file_size} bytes");
+        return Err(reader.error(key, message));
+    }
+    if spec.cache == CacheState::Out {
+        return Err(reader.error(key, "memory may hold a part of a file: leave it out, or use another cache state"));
+    }
+    Ok(Some(ByteRange { first, length }))
+}
+
 fn percent(share: f64) -> String {
     // A hundredth of a per cent is finer than the seed can resolve.
     format!("{}%", (share * 1e4).round() / 100.0)
@@ -533,6 +571,11 @@ impl RecordWorkload {
         self.action == RecordAction::Mix && self.access == [Access::Sequential]
     }
 
+    /// Returns whether the work can be limited to a part of each file.
+    fn has_range(&self) -> bool {
+        self.action != RecordAction::Append
+    }
+
     /// Returns the rules of the shared parameters.
     pub(crate) fn rules(&self) -> Rules {
         use CacheState::{Any, Cold, Out, Warm};
@@ -561,7 +604,10 @@ impl RecordWorkload {
     /// Parses the job that the parameters describe.
     fn job(&self, params: &Params, sizing: &Sizing) -> Result<RecordsJob, ParamError> {
         let mut reader = Reader::new(self.name, self.parameters(), params, sizing)?;
-        let spec = Spec::read(self.rules(), &mut reader)?;
+        let mut spec = Spec::read(self.rules(), &mut reader)?;
+        if self.has_range() {
+            spec.range = range(&spec, &mut reader)?;
+        }
         let written = match self.before {
             Before::New | Before::Holes => false,
             Before::Written => true,
@@ -575,6 +621,10 @@ impl RecordWorkload {
         }
         if options.verify && self.before == Before::Holes {
             return Err(reader.error("verify", "holes hold no data that was written: leave it out"));
+        }
+        if options.verify && !written && spec.range.is_some() {
+            let message = "a new file holds no data beside the part that is written: set overwrite, or leave it out";
+            return Err(reader.error("verify", message));
         }
         reader.finish();
         Ok(RecordsJob { member: *self, spec, written, options })
@@ -644,6 +694,9 @@ impl Job for RecordsJob {
     fn profile(&self) -> Profile {
         let mut profile = self.spec.profile(self.member.operation, self.spec.data_label(&self.words()));
         if !self.spec.has_own_label() {
+            if let Some(ByteRange { first, length }) = self.spec.range {
+                profile.label += &format!(", {} from {}", Bytes(length), Bytes(first));
+            }
             profile.label += &self.options.label();
         }
         if let Some(rate) = self.options.rate {
@@ -692,6 +745,10 @@ impl Job for RecordsJob {
         if self.member.before == Before::Asked {
             params.insert("overwrite".to_owned(), self.written.into());
         }
+        if let Some(ByteRange { first, length }) = self.spec.range {
+            params.insert(OFFSET.to_owned(), first.into());
+            params.insert(LENGTH.to_owned(), length.into());
+        }
         self.options.add_to(&mut params);
         params
     }
@@ -707,8 +764,8 @@ impl Job for RecordsJob {
         if options.rate.is_some() || self.member.draws.is_some() || !options.between.is_nothing() {
             return None;
         }
-        // A unit has a known number of operations.
-        if options.record_sizes().is_some() {
+        // A unit has a known number of operations, and a file of its own size.
+        if options.record_sizes().is_some() || self.spec.range.is_some() {
             return None;
         }
         let change = match self.member.action {
@@ -1172,7 +1229,7 @@ struct RecordsJob {
 
 impl RecordsJob {
     fn restore(&self) -> Restore {
-        let Spec { layout, threads, backend, .. } = &self.spec;
+        let Spec { layout, threads, backend, range, .. } = &self.spec;
         let files = self.spec.files_per_process();
         let small = files <= HELD_FILES && files * layout.file_size <= RENEWED_INSIDE;
         match self.member.action {
@@ -1181,8 +1238,9 @@ impl RecordsJob {
             _ if self.spec.cache.begins_cold() => Restore::Nothing,
             // As in each repetition, the next pass needs new holes.
             RecordAction::Write if self.member.before == Before::Holes => Restore::Nothing,
-            // Threads that share a file would have to agree on which of them removes it.
-            RecordAction::Write if !self.written && *threads == 1 && small => Restore::Anew,
+            // Threads that share a file would have to agree on which of them removes it, and so would workers that write
+            // parts of it.
+            RecordAction::Write if !self.written && *threads == 1 && small && range.is_none() => Restore::Anew,
             RecordAction::Write if !self.written => Restore::Nothing,
             _ if files > HELD_FILES => Restore::Nothing,
             _ if self.options.close => Restore::Reopen,

@@ -198,6 +198,61 @@ fn each_operation_visits_its_records_in_its_order() {
 }
 
 #[test]
+fn work_on_a_part_of_each_file_leaves_the_rest_alone() {
+    let part = |extra: serde_json::Value| {
+        let mut workload = json!({"file_size": "32K", "block_size": "4K", "offset": "8K", "length": "16K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        workload
+    };
+    for (extra, expected) in [
+        (json!({"name": "read"}), "open r2 r3 r4 r5"),
+        (json!({"name": "backward-read"}), "open r5 r4 r3 r2"),
+        (json!({"name": "write"}), "open w2 w3 w4 w5"),
+        (json!({"name": "stride-read", "stride": 2}), "open r2 r4 r3 r5"),
+        (json!({"name": "read", "files": 2, "length": "8K"}), "open open r2 r3 r2 r3"),
+    ] {
+        assert_eq!(asked(&part(extra.clone()), 4), expected, "{extra}");
+    }
+    let random = asked(&part(json!({"name": "random-write"})), 8);
+    let mut places: Vec<&str> = random.split(' ').skip(1).collect();
+    places.sort_unstable();
+    assert_eq!(places, ["w2", "w2", "w3", "w3", "w4", "w4", "w5", "w5"], "two passes");
+    assert_eq!(job(&part(json!({"name": "read"}))).1.profile().label, "read 4K, warm, 16K from 8K");
+    assert!(job(&part(json!({"name": "read"}))).1.unit().is_none());
+    let rest = json!({"name": "read", "file_size": "32K", "block_size": "4K", "offset": "24K"});
+    assert_eq!(asked(&rest, 2), "open r6 r7");
+    // The data that is read there is the data that was written there.
+    let root = tempfile::tempdir().unwrap();
+    for name in ["read", "random-read", "rewrite"] {
+        let found = run(&part(json!({"name": name, "verify": true})), root.path(), 1).unwrap();
+        assert_eq!((found.operations, found.bytes), (4, 16 << 10), "{name}");
+    }
+    run(&part(json!({"name": "write"})), root.path(), 1).unwrap();
+    let written = fs::read(root.path().join("fsb-set/d00000/f00000000")).unwrap();
+    assert_eq!(written.len(), 24 << 10);
+    assert!(written[..8 << 10].iter().all(|byte| *byte == 0), "a hole");
+}
+
+#[test]
+fn parts_that_are_not_in_the_file_are_refused() {
+    for (extra, expected) in [
+        (json!({"offset": "6K"}), "not a multiple of block_size"),
+        (json!({"length": "6K"}), "not a multiple of block_size"),
+        (json!({"offset": "32K"}), "after the end"),
+        (json!({"offset": "16K", "length": "20K"}), "after the end"),
+        (json!({"offset": "16K", "cache": "out"}), "memory may hold"),
+        (json!({"name": "write", "offset": "16K", "verify": true}), "set overwrite"),
+        (json!({"name": "append", "offset": "16K"}), "unknown parameter"),
+    ] {
+        let mut workload = json!({"name": "read", "file_size": "32K", "block_size": "4K"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let spec: WorkloadSpec = serde_json::from_value(workload.clone()).unwrap();
+        let error = workload::parse(&spec, &SIZING).err().unwrap_or_else(|| panic!("{workload} is accepted"));
+        assert!(error.to_string().contains(expected), "{workload}: {error}");
+    }
+}
+
+#[test]
 fn the_state_is_restored_between_passes_and_what_was_asked_for_belongs_to_each() {
     let with = |extra: serde_json::Value| {
         let mut workload = json!({"name": "write", "file_size": "8K", "block_size": "4K"});
