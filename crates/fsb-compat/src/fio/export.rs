@@ -367,6 +367,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     if piece.word("cache") == "out" {
         return refuse("the case limits the memory that caches its files, which fio cannot");
     }
+    if piece.number("length") > 0 {
+        return refuse("the case accesses a part of each file, and fio would end the files with the part");
+    }
     if piece.word("cache") == "cold" && files > HELD_FILES {
         return refuse(
             "fio reads the attributes of every file before its clock starts, so inodes and directories are \

@@ -42,7 +42,12 @@ pub struct FioJob {
     pub waits: bool,
     /// The directory in which its files are made.
     pub directory: Option<String>,
-    /// The work of each process.
+    /// The name of the file that its processes share with each other and with those of the jobs beside it. `None` if each
+    /// process has files of its own.
+    pub file: Option<String>,
+    /// The part of the files that each process accesses. `None` if it is the whole file.
+    pub part: Option<FilePart>,
+    /// The work of the first process.
     pub workload: WorkloadSpec,
     pub direction: Direction,
     /// Bytes of a record.
@@ -64,6 +69,74 @@ pub struct FioJob {
     pub percentiles: Vec<f64>,
     /// All options of the job with those of `[global]`, as written.
     pub options: BTreeMap<String, String>,
+}
+
+impl FioJob {
+    /// Returns the work of a process, from 0.
+    pub fn workload_of(&self, process: u32) -> WorkloadSpec {
+        let mut spec = self.workload.clone();
+        if let Some(part) = &self.part {
+            spec.params.extend(part.params(process));
+        }
+        spec
+    }
+
+    fn number(&self, name: &str) -> u64 {
+        self.workload.params.get(name).and_then(serde_json::Value::as_u64).unwrap_or(1)
+    }
+
+    /// Returns the bytes of the largest file of a process.
+    fn file_size(&self) -> u64 {
+        self.part.map_or_else(|| self.number("file_size"), |part| part.file_of(self.processes - 1))
+    }
+
+    /// Returns whether its files are empty when the clock starts.
+    fn makes_files(&self) -> bool {
+        self.workload.name == "write" && self.workload.params.get("overwrite") != Some(&true.into())
+    }
+
+    /// Returns whether its processes together access every byte of the file that they share, from `written` on.
+    fn reaches_end_from(&self, written: u64) -> bool {
+        self.part.is_none_or(|part| {
+            let last = self.processes - 1;
+            part.offset <= written && part.increment <= part.length && part.end(last) == part.file_of(last)
+        })
+    }
+}
+
+/// The part of its files that each process of a job accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePart {
+    /// Bytes before the part of the first process.
+    pub offset: u64,
+    /// Bytes from the start of the part of one process to that of the next one.
+    pub increment: u64,
+    /// Bytes of the part.
+    pub length: u64,
+    /// Bytes of each file. `None` if a file ends with the part.
+    pub file_size: Option<u64>,
+}
+
+impl FilePart {
+    fn start(&self, process: u32) -> u64 {
+        self.offset.saturating_add(self.increment.saturating_mul(u64::from(process)))
+    }
+
+    /// Returns the end of the part of a process.
+    fn end(&self, process: u32) -> u64 {
+        self.start(process).saturating_add(self.length)
+    }
+
+    /// Returns the bytes of each file of a process.
+    fn file_of(&self, process: u32) -> u64 {
+        self.file_size.unwrap_or(self.end(process))
+    }
+
+    /// Returns the parameters of the work of a process.
+    fn params(&self, process: u32) -> impl Iterator<Item = (String, serde_json::Value)> {
+        let sizes = [("file_size", self.file_of(process)), ("offset", self.start(process)), ("length", self.length)];
+        sizes.into_iter().map(|(name, bytes)| (name.to_owned(), bytes.into()))
+    }
 }
 
 /// The direction of the data of a job.
@@ -160,6 +233,7 @@ const OF_WORK: &[&str] = &[
     "filesize",
     "fixedbufs",
     "fsync",
+    "fsync_on_close",
     "invalidate",
     "io_size",
     "iodepth",
@@ -168,6 +242,8 @@ const OF_WORK: &[&str] = &[
     "norandommap",
     "nrfiles",
     "number_ios",
+    "offset",
+    "offset_increment",
     "openfiles",
     "overwrite",
     "percentage_random",
@@ -223,12 +299,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("rate_iops_min", "fsb ends no job because it is slow"),
     ("thinktime_spin", "the engine sleeps during a think time: leave it out"),
     ("thinktime_iotime", "the engine counts operations before a think time: use thinktime_blocks"),
-    ("offset", "the engine moves whole files: leave it out, and use the size of the range"),
-    ("offset_increment", "each process has files of its own: leave it out"),
     ("file_append", "fsb makes new files for each job: leave it out"),
     ("fill_device", "fsb checks before a job that its files fit: use size"),
     ("trim_percentage", "fio trims devices with it: use rw=trim and ioengine=falloc"),
-    ("fsync_on_close", "the engine closes files after the clock has stopped: use end_fsync=1"),
     ("verify_pattern", "the engine writes its own data: leave it out"),
     ("new_group", "use stonewall, which begins a group too"),
     ("opendir", "fsb makes the files itself: use directory"),
@@ -258,6 +331,11 @@ impl Section {
         let value = |name: &str| self.options.get(name).map(|option| option.value.clone());
         Some((value("directory"), value("filename")?))
     }
+
+    /// Returns whether the job starts when all earlier ones have ended.
+    fn waits(&self) -> bool {
+        self.options.get("stonewall").is_some_and(|option| option.value != "0")
+    }
 }
 
 /// Reads a job file. `variable` returns the value of an environment variable, for `${NAME}`.
@@ -273,9 +351,14 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
     }
     let (mut jobs, mut notes) = (Vec::<FioJob>::new(), Vec::new());
     let mut group = 0;
+    // The files of earlier groups, and those of the group of the last job.
     let mut made = BTreeMap::<(Option<String>, String), MadeFile>::new();
+    let mut beside = made.clone();
     for section in sections {
         let file = section.file();
+        if section.waits() {
+            made.append(&mut beside);
+        }
         let shared = file.as_ref().and_then(|file| made.get(file)).cloned();
         let mut reader =
             Reader { options: section.options.clone(), kilo: 1024, shared, problems: Vec::new(), notes: Vec::new() };
@@ -283,13 +366,17 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
         problems.append(&mut reader.problems);
         notes.append(&mut reader.notes);
         let Some(mut job) = job else { continue };
-        made.extend(file.map(|file| (file, MadeFile::after(&job, reader.shared))));
+        if let Some(file) = file {
+            let before = beside.remove(&file).or(reader.shared);
+            beside.insert(file, MadeFile::after(&job, before));
+        }
         // As in fio, a job that waits begins a group.
         job.waits &= !jobs.is_empty();
         group += u32::from(job.waits);
         job.group = group;
         jobs.push(job);
     }
+    jobs.chunk_by_mut(|_, next| !next.waits).for_each(|group| share_files(group, &mut problems));
     let processes: u64 = jobs.iter().map(|job| u64::from(job.processes)).sum();
     if let Some(last) = jobs.last().filter(|_| processes > MOST_PROCESSES) {
         let message = format!("{processes} processes in all are too many: at most {MOST_PROCESSES}");
@@ -316,19 +403,57 @@ struct MadeFile {
 impl MadeFile {
     /// Returns the file after a job, which found it as `before` if it existed.
     fn after(job: &FioJob, before: Option<MadeFile>) -> MadeFile {
-        let number = |name: &str| job.workload.params.get(name).and_then(serde_json::Value::as_u64).unwrap_or(1);
-        let bytes = number("files").saturating_mul(number("file_size"));
+        let files = job.number("files");
+        let bytes = files.saturating_mul(job.file_size());
         let moved = job.operations.map(|operations| operations.saturating_mul(job.record_size));
-        let whole = job.seconds.is_none() && moved.is_some_and(|moved| moved >= bytes);
+        let accessed = job.part.map_or(bytes, |part| files.saturating_mul(part.length));
+        let written = before.as_ref().map_or(0, |before| before.bytes);
+        let all = moved.is_some_and(|moved| moved >= accessed) && job.reaches_end_from(written);
+        let whole = job.seconds.is_none() && all;
+        let bytes = bytes.max(written);
         let spoiled = match job.workload.name.as_str() {
             "read" | "random-read" | "stride-read" => None,
-            "write" if job.workload.params.get("overwrite") == Some(&true.into()) || whole => None,
+            "write" if !job.makes_files() || whole => None,
             "write" => Some("does not write all of it"),
             "fallocate" => Some("trims it"),
             "random-write" | "random-mix" => Some("writes at random into it"),
             _ => Some("writes parts of it"),
         };
         MadeFile { job: job.name.clone(), bytes, spoiled: before.and_then(|before| before.spoiled).or(spoiled) }
+    }
+}
+
+/// Lets the processes of a group that name one file access parts of it, whose size is that of the largest.
+fn share_files(group: &mut [FioJob], problems: &mut Vec<Remark>) {
+    for first in 0..group.len() {
+        let (directory, file) = (group[first].directory.clone(), group[first].file.clone());
+        let is_same = |job: &&FioJob| job.file == file && job.directory == directory;
+        let processes: u32 = group.iter().filter(is_same).map(|job| job.processes).sum();
+        if file.is_none() || processes < 2 {
+            continue;
+        }
+        let size = group.iter().filter(is_same).map(FioJob::file_size).max().unwrap_or_default();
+        let holds_data = group.iter().filter(is_same).any(|job| !job.makes_files());
+        for job in group.iter_mut().filter(|job| job.file == file && job.directory == directory) {
+            let why = match () {
+                () if job.direction == Direction::Trim => "would trim ranges that another one has released",
+                () if job.number("files") > 1 => "would share several files: leave out nrfiles",
+                () if job.workload.params.contains_key("verify") => "would verify what another one is writing",
+                () => "",
+            };
+            if !why.is_empty() {
+                let message = format!("filename: a process that shares its file with others {why}: leave out filename");
+                problems.push(Remark { line: job.line, message });
+                continue;
+            }
+            let whole = FilePart { offset: 0, increment: 0, length: job.file_size(), file_size: None };
+            let part = job.part.get_or_insert(whole);
+            part.file_size = Some(size);
+            job.workload.params.extend(part.params(0));
+            if holds_data && job.workload.name == "write" {
+                job.workload.params.insert("overwrite".to_owned(), true.into());
+            }
+        }
     }
 }
 
@@ -436,10 +561,19 @@ struct Backend {
 #[derive(Debug, Clone, Copy)]
 struct Files {
     count: u64,
-    /// Bytes of each.
+    /// Bytes of each that the job accesses.
     size: u64,
+    /// The part of each that they are, unless it is the whole file.
+    part: Option<FilePart>,
     /// Whether the job reads the next record of each file in turn.
     reads_in_turn: bool,
+}
+
+/// The bytes of all files of a process, or their share of the files.
+#[derive(Debug, Clone, Copy)]
+enum FileShare {
+    Bytes(u64),
+    Percent(u64),
 }
 
 /// The sizes of the records of a job.
@@ -537,9 +671,9 @@ impl Reader {
         let delay = self.value("startdelay", "one time such as 5 or 500ms", |value| time(value, 1.0));
         let start_delay = delay.map_or(0.0, |(_, delay)| delay);
         let directory = self.directory();
-        self.filename(processes, waits);
+        let file = self.filename();
         let access = self.access(line);
-        let work = access.and_then(|access| self.work(section, access));
+        let work = access.and_then(|access| self.work(section, access, processes));
         let seed = self.seed();
         let percentiles = self.percentiles();
         for (name, option) in std::mem::take(&mut self.options) {
@@ -567,6 +701,8 @@ impl Reader {
             group_reporting,
             waits,
             directory,
+            file,
+            part: work.part,
             workload: work.spec,
             direction: access.direction,
             record_size: work.record_size,
@@ -589,33 +725,27 @@ impl Reader {
             .map(|(_, directory)| directory)
     }
 
-    fn filename(&mut self, processes: u32, waits: bool) {
+    fn filename(&mut self) -> Option<String> {
         let expected = "one name without a directory, and name the directory with directory=DIR: fsb makes the files \
                         itself and uses no existing file or device";
-        let plain = |value: &str| (!value.is_empty() && !value.contains(['/', ':'])).then_some(());
-        let Some((line, ())) = self.value("filename", expected, plain) else { return };
-        if processes > 1 {
-            self.refuse(line, "filename: processes of a job would share the file: leave out filename or numjobs");
-        }
+        let plain = |value: &str| (!value.is_empty() && !value.contains(['/', ':'])).then(|| value.to_owned());
+        let (line, name) = self.value("filename", expected, plain)?;
         self.note(line, "filename has no effect: fsb makes files in a directory of its own and removes it at the end");
-        let Some(MadeFile { job, spoiled, .. }) = self.shared.clone() else { return };
-        match spoiled {
-            _ if !waits => {
-                let message = format!("filename: the job would use the file of job '{job}' beside it: add stonewall");
-                self.refuse(line, message);
-            }
-            Some(how) => {
+        match self.shared.clone() {
+            None => {}
+            Some(MadeFile { job, spoiled: Some(how), .. }) => {
                 let message = format!(
                     "filename: job '{job}' or one before it {how}, but fsb makes a file for each job and fills it in \
                      sequence: leave out filename if that will do"
                 );
                 self.refuse(line, message);
             }
-            None => self.note(
+            Some(MadeFile { job, .. }) => self.note(
                 line,
                 format!("filename: the job has a file of its own, filled in sequence, instead of that of job '{job}'"),
             ),
         }
+        Some(name)
     }
 
     fn access(&mut self, line: usize) -> Option<Access> {
@@ -716,9 +846,17 @@ impl Reader {
     }
 
     /// Returns the files of each process.
-    fn files(&mut self, section: usize, access: Access, record: u64) -> Option<Files> {
+    fn files(&mut self, section: usize, access: Access, record: u64, processes: u32) -> Option<Files> {
         let is_given = ["size", "filesize"].iter().any(|name| self.options.contains_key(*name));
-        let (size, each) = (self.size("size"), self.size("filesize"));
+        let kilo = self.kilo;
+        let expected = "one size in bytes, such as 64m, or in percent of filesize";
+        let size = self.value("size", expected, |value| match value.strip_suffix('%') {
+            Some(percent) => percent.parse().ok().filter(|percent| (1..=100).contains(percent)).map(FileShare::Percent),
+            None => bytes(value, kilo).map(FileShare::Bytes),
+        });
+        let each = self.size("filesize");
+        let (offset_line, offset) = self.offset("offset").unwrap_or((section, 0));
+        let increment = self.offset("offset_increment").filter(|(_, increment)| *increment > 0);
         let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
         let needed = if access.random { "random" } else { "sequential" };
         let order = self.options.remove("file_service_type").map(|option| option.value);
@@ -734,13 +872,23 @@ impl Reader {
             let message = format!("nrfiles: the engine takes files in another order: add file_service_type={needed}");
             self.refuse(section, message);
         }
-        let (line, file) = match (size, each) {
-            (Some((line, _)), Some(_)) => {
+        // The size of a file that exists decides like `filesize`.
+        let known = each.or(self.shared.as_ref().filter(|_| files == 1).map(|shared| (section, shared.bytes)));
+        let (line, length, file_size) = match (size, known) {
+            (Some((line, FileShare::Bytes(_))), _) if each.is_some() => {
                 self.refuse(line, "size: filesize gives the size too: leave one of them out");
                 return None;
             }
-            (None, Some((line, each))) => (line, each),
-            (Some((line, size)), None) => (line, size / files),
+            (Some((line, FileShare::Bytes(size))), known) => (line, size / files, known.map(|(_, file)| file)),
+            (Some((line, FileShare::Percent(percent))), Some((_, file))) => {
+                let share = (u128::from(file) * u128::from(percent) / 100) as u64;
+                (line, share.min(file.saturating_sub(offset)) / record * record, Some(file))
+            }
+            (Some((line, FileShare::Percent(_))), None) => {
+                self.refuse(line, "size: in fio a percentage is one of the size of a file that exists: add filesize");
+                return None;
+            }
+            (None, Some((line, file))) => (line, file.saturating_sub(offset), Some(file)),
             // The value was refused.
             (None, None) if is_given => return None,
             (None, None) => {
@@ -749,16 +897,39 @@ impl Reader {
                 return None;
             }
         };
-        if file < record || !file.is_multiple_of(record) {
-            let message = format!("size: each file has {file} bytes, which is not a multiple of bs, {record}");
+        if length < record || !length.is_multiple_of(record) {
+            let message = format!("size: {length} bytes of each file are not a multiple of bs, {record}");
             self.refuse(line, message);
             return None;
         }
-        if let Some(shared) = self.shared.as_ref().filter(|shared| shared.bytes != files.saturating_mul(file)) {
+        let given = [Some((offset_line, "offset", offset)), increment.map(|(line, by)| (line, "offset_increment", by))];
+        for (line, name, bytes) in given.into_iter().flatten().filter(|(_, _, bytes)| !bytes.is_multiple_of(record)) {
+            self.refuse(line, format!("{name}: {bytes} bytes are not a multiple of bs, {record}"));
+        }
+        if let Some((line, _)) = increment.filter(|_| !matches!(size, Some((_, FileShare::Bytes(_))))) {
+            self.refuse(
+                line,
+                "offset_increment: each process would access up to the end of the file: give size in bytes",
+            );
+        }
+        let part = FilePart { offset, increment: increment.map_or(0, |(_, increment)| increment), length, file_size };
+        if let Some(shared) = self.shared.as_ref()
+            && (part.end(processes - 1) > shared.bytes || files > 1)
+        {
             let message = format!("size: the file of job '{}' has {} bytes: use that size", shared.job, shared.bytes);
             self.refuse(line, message);
         }
-        Some(Files { count: files, size: file, reads_in_turn })
+        let is_whole = part.end(processes - 1) == length && file_size.is_none_or(|file| file == length);
+        Some(Files { count: files, size: length, part: (!is_whole).then_some(part), reads_in_turn })
+    }
+
+    /// Returns a place in a file, which may be its start.
+    fn offset(&mut self, name: &str) -> Option<(usize, u64)> {
+        let kilo = self.kilo;
+        self.value(name, "one size in bytes, such as 64m", |value| match value {
+            "0" => Some(0),
+            _ => bytes(value, kilo),
+        })
     }
 
     /// Returns the sizes of records.
@@ -808,15 +979,16 @@ impl Reader {
     }
 
     /// Returns the work of each process.
-    fn work(&mut self, section: &Section, access: Access) -> Option<Work> {
+    fn work(&mut self, section: &Section, access: Access, processes: u32) -> Option<Work> {
         let line = section.line;
         let records = self.records(access)?;
         if access.direction == Direction::Trim {
-            return self.trims(line, access, &records);
+            return self.trims(line, access, &records, processes);
         }
         let record = records.smallest;
         let backend = self.backend(line)?;
-        let Files { count: files, size: file_size, reads_in_turn } = self.files(line, access, record)?;
+        let Files { count: files, size: file_size, part, reads_in_turn } =
+            self.files(line, access, record, processes)?;
         let depth = self.depth(backend);
         let (_, overwrite) = self.is_set("overwrite", false);
         // An earlier job has filled the file.
@@ -849,12 +1021,12 @@ impl Reader {
             self.refuse(line, "nrfiles: reads and writes have places of their own in one file only: leave it out");
         }
         let one_pass = operations.is_some_and(|operations| operations <= pass);
-        let verified = self.verify(access, backend, one_pass);
+        let verified = self.verify(access, backend, one_pass, part.is_some());
         if !one_pass {
             let advice = match () {
                 () if is_new => "is done in one pass into new files: add overwrite=1",
                 () if cache == "cold" => "would drop the page cache before each pass: add invalidate=0 or direct=1",
-                () if durability == "end" => "would sync after each pass: leave out end_fsync",
+                () if durability == "end" => "would sync after each pass: leave out end_fsync and fsync_on_close",
                 () if backend.name == "mmap" => "would map the files again for each pass: use another ioengine",
                 () => "",
             };
@@ -874,6 +1046,7 @@ impl Reader {
         .into_iter()
         .map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value))
         .collect();
+        params.extend(part.iter().flat_map(|part| part.params(0)));
         let mut set = |name: &str, value: serde_json::Value| drop(params.insert(name.to_owned(), value));
         if access.direction != Direction::Read {
             set("durability", durability.into());
@@ -938,6 +1111,7 @@ impl Reader {
         let evict = cache == "cold" && !cached;
         Some(Work {
             spec: WorkloadSpec::new(name, params),
+            part,
             record_size: record,
             operations,
             seconds,
@@ -948,13 +1122,24 @@ impl Reader {
     }
 
     /// Returns the work of a job that releases ranges of its files, with fio's engine falloc.
-    fn trims(&mut self, section: usize, access: Access, records: &Records) -> Option<Work> {
+    fn trims(&mut self, section: usize, access: Access, records: &Records, processes: u32) -> Option<Work> {
         let record = records.smallest;
         if let Some((line, _)) = &records.sizes {
             self.refuse(*line, "bsrange, bssplit: the engine trims ranges of one size: use bs");
         }
         self.options.remove("ioengine");
-        for name in ["direct", "buffered", "invalidate", "fadvise_hint", "iodepth", "fsync", "fdatasync", "end_fsync"] {
+        const WITHOUT_EFFECT: [&str; 9] = [
+            "direct",
+            "buffered",
+            "invalidate",
+            "fadvise_hint",
+            "iodepth",
+            "fsync",
+            "fdatasync",
+            "end_fsync",
+            "fsync_on_close",
+        ];
+        for name in WITHOUT_EFFECT {
             if let Some(option) = self.options.remove(name) {
                 self.note(
                     option.line,
@@ -962,7 +1147,10 @@ impl Reader {
                 );
             }
         }
-        let Files { count: files, size: file_size, .. } = self.files(section, access, record)?;
+        let Files { count: files, size: file_size, part, .. } = self.files(section, access, record, processes)?;
+        if part.is_some() {
+            self.refuse(section, "offset, size: the engine trims whole files: leave out offset and percentages");
+        }
         self.layout(section, false);
         let pass = files.saturating_mul(file_size / record);
         let (line, operations, seconds) = self.amount(section, access, records, pass)?;
@@ -986,6 +1174,7 @@ impl Reader {
         let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         Some(Work {
             spec: WorkloadSpec::new("fallocate", params),
+            part: None,
             record_size: record,
             operations,
             seconds,
@@ -1131,27 +1320,37 @@ impl Reader {
             let found = self.value(call, "a number of writes", number).filter(|(_, every)| *every > 0);
             given.extend(found.map(|(line, every)| (line, call, every)));
         }
-        let end = self.flag("end_fsync").filter(|(_, end)| *end);
-        match given[..] {
+        let mut end = self.flag("end_fsync").filter(|(_, end)| *end).map(|_| "end_fsync");
+        if let Some((line, true)) = self.flag("fsync_on_close") {
+            end = end.or(Some("fsync_on_close"));
+            if files > 1 && access.direction != Direction::Read {
+                let message = "fsync_on_close: fio closes each of several files after its last record, the engine all at \
+                               the end: use end_fsync=1, or one file";
+                self.refuse(line, message);
+            }
+        }
+        match (&given[..], end) {
             // As in fio, a job that only reads syncs nothing.
             _ if access.direction == Direction::Read => {}
-            [(line, ..), _] => self.refuse(line, "fsync: leave out fdatasync, or fsync"),
-            [(line, call, _)] if end.is_some() => {
-                self.refuse(line, format!("{call}: leave out end_fsync, or {call}"));
+            (&[(line, ..), _], _) => self.refuse(line, "fsync: leave out fdatasync, or fsync"),
+            (&[(line, call, _)], Some(end)) => {
+                self.refuse(line, format!("{call}: leave out {end}, or {call}"));
             }
             // As in fio, a mapping has one way to sync.
-            [(_, _, every)] if backend.name == "mmap" && files == 1 => return ("none", Some(("fdatasync", every))),
-            [(_, call, every)] if depth == 1 && files == 1 => return ("none", Some((call, every))),
-            [(_, "fdatasync", 1)] => return ("each", None),
-            [(line, call, _)] => {
+            (&[(_, _, every)], None) if backend.name == "mmap" && files == 1 => {
+                return ("none", Some(("fdatasync", every)));
+            }
+            (&[(_, call, every)], None) if depth == 1 && files == 1 => return ("none", Some((call, every))),
+            (&[(_, "fdatasync", 1)], None) => return ("each", None),
+            (&[(line, call, _)], None) => {
                 let message = format!(
                     "{call}: with several files or requests the engine syncs after each write only: \
                                        use fdatasync=1, or one file and iodepth=1"
                 );
                 self.refuse(line, message);
             }
-            _ if end.is_some() => return ("end", None),
-            _ => {}
+            (_, Some(_)) => return ("end", None),
+            (_, None) => {}
         }
         ("none", None)
     }
@@ -1272,7 +1471,7 @@ impl Reader {
     }
 
     /// Returns whether the files are compared with what was written.
-    fn verify(&mut self, access: Access, backend: Backend, one_pass: bool) -> bool {
+    fn verify(&mut self, access: Access, backend: Backend, one_pass: bool, partial: bool) -> bool {
         const METHODS: &[&str] = &[
             "md5",
             "crc64",
@@ -1301,6 +1500,7 @@ impl Reader {
         let refusal = match () {
             () if access.direction != Direction::Write => "only jobs that write verify: they compare what they wrote",
             () if !backend.direct => "fsb would compare buffered data in the page cache, which fio drops: add direct=1",
+            () if partial => "the engine compares whole files: leave out offset and percentages",
             () if !one_pass => "fio verifies after each pass, the engine at the end: write the files once",
             () => "",
         };
@@ -1359,6 +1559,7 @@ impl Reader {
 /// The work of each process of a job.
 struct Work {
     spec: WorkloadSpec,
+    part: Option<FilePart>,
     record_size: u64,
     operations: Option<u64>,
     seconds: Option<f64>,
@@ -1468,9 +1669,8 @@ mod tests {
         assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
         assert!(problem("create_on_open=1").contains("files that hold data"));
         assert!(problem("rw=write\nnrfiles=2").contains("add file_service_type=sequential"));
-        assert!(problem("size=50%").starts_with("3: size: '50%' is not supported"));
+        assert!(problem("size=50%").starts_with("3: size: in fio a percentage is one of the size"));
         assert!(problem("rw=randwrite").contains("add overwrite=1"));
-        assert!(problem("offset=4k").contains("option offset is not supported: the engine moves whole files"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
         assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
@@ -1578,7 +1778,6 @@ mod tests {
             "{notes:?}"
         );
         for (sections, expected) in [
-            ("[a]\nrw=read\n[b]\nrw=read\n", "the file of job 'a' beside it: add stonewall"),
             ("[a]\nrw=randwrite\noverwrite=1\n[b]\nstonewall\n", "job 'a' or one before it writes at random into it"),
             ("[a]\nrw=write\nio_size=4k\n[b]\nstonewall\n", "does not write all of it"),
             ("[a]\nrw=trim\nioengine=falloc\n[b]\nstonewall\n[c]\nstonewall\n", "trims it"),
@@ -1587,7 +1786,82 @@ mod tests {
             let found = file(sections).unwrap_err();
             assert!(found[0].message.contains(expected), "{sections}: {found:?}");
         }
-        assert!(problem("filename=f\nnumjobs=2").contains("would share the file"));
+    }
+
+    /// The sizes of the work of each process: file, offset and length.
+    fn parts(job: &FioJob) -> Vec<[u64; 3]> {
+        let sizes = |process: u32| {
+            let params = job.workload_of(process).params;
+            ["file_size", "offset", "length"].map(|name| params.get(name).and_then(|value| value.as_u64()).unwrap_or(0))
+        };
+        (0..job.processes).map(sizes).collect()
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn jobs_access_the_parts_of_their_files_that_fio_accesses() {
+        let of = |options: &str| parts(&jobs(&format!("[j]\n{options}\n")).remove(0));
+        assert_eq!(of("size=1m"), [[MIB, 0, 0]]);
+        assert_eq!(of("size=1m\noffset=0"), [[MIB, 0, 0]]);
+        assert_eq!(of("size=1m\noffset=4m"), [[5 * MIB, 4 * MIB, MIB]]);
+        assert_eq!(of("size=2m\noffset=1m\nnrfiles=2"), [[2 * MIB, MIB, MIB]]);
+        assert_eq!(of("filesize=4m\noffset=1m"), [[4 * MIB, MIB, 3 * MIB]]);
+        assert_eq!(of("filesize=4m\nsize=50%"), [[4 * MIB, 0, 2 * MIB]]);
+        assert_eq!(of("filesize=4m\nsize=50%\noffset=3m"), [[4 * MIB, 3 * MIB, MIB]]);
+        assert_eq!(of("filesize=4m\nsize=100%"), [[4 * MIB, 0, 0]]);
+        // Without a name each process has a file of its own, which ends with its part.
+        let own = of("size=1m\noffset_increment=2m\nnumjobs=3");
+        assert_eq!(own, [[MIB, 0, MIB], [3 * MIB, 2 * MIB, MIB], [5 * MIB, 4 * MIB, MIB]]);
+        let shared = of("filename=f\nsize=1m\noffset=1m\noffset_increment=2m\nnumjobs=3");
+        assert_eq!(shared, [[6 * MIB, MIB, MIB], [6 * MIB, 3 * MIB, MIB], [6 * MIB, 5 * MIB, MIB]]);
+        assert_eq!(job("rw=randread\noffset=1m").operations, Some(256));
+    }
+
+    #[test]
+    fn jobs_beside_each_other_share_the_file_that_they_name() {
+        let file = |sections: &str| read(&format!("[global]\nfilename=f\nsize=1m\n{sections}"));
+        let shared = |sections: &str| file(sections).unwrap_or_else(|found| panic!("{sections}: {found:?}")).jobs;
+        let two = shared("[a]\nrw=write\n[b]\nrw=write\noffset=1m\n[c]\nstonewall\nrw=read\nsize=1m\noffset=512k\n");
+        assert_eq!(two.iter().map(parts).collect::<Vec<_>>().concat()[..2], [[2 * MIB, 0, MIB], [2 * MIB, MIB, MIB]]);
+        assert!(!two[0].workload.params.contains_key("overwrite") || two[0].makes_files());
+        let read = shared("[a]\nrw=write\n[b]\nrw=randread\nnumjobs=2\n");
+        assert_eq!(parts(&read[1]), [[MIB, 0, MIB], [MIB, 0, MIB]]);
+        assert!(!read[0].makes_files(), "the file holds the data that the other job reads");
+        let later = shared("[a]\nrw=write\nsize=4m\n[b]\nstonewall\nrw=randread\nsize=25%\n[c]\nrw=read\noffset=3m\n");
+        assert_eq!(parts(&later[1]), [[4 * MIB, 0, MIB]]);
+        assert_eq!(parts(&later[2]), [[4 * MIB, 3 * MIB, MIB]]);
+        let quarters = "[a]\nrw=write\nnumjobs=4\noffset_increment=1m\n[b]\nstonewall\nrw=read\nsize=4m\n";
+        assert_eq!(parts(&shared(quarters)[1]), [[4 * MIB, 0, 0]]);
+        for (sections, expected) in [
+            ("[a]\nrw=trim\nioengine=falloc\nnumjobs=2\n", "would trim ranges"),
+            ("[a]\nrw=read\nnumjobs=2\nnrfiles=2\n", "would share several files"),
+            ("[a]\nrw=write\ndirect=1\nverify=md5\nnumjobs=2\n", "would verify"),
+            ("[a]\nrw=write\noffset=1m\n[b]\nstonewall\n", "does not write all of it"),
+            ("[a]\nrw=read\n[b]\nstonewall\noffset=512k\n", "the file of job 'a' has 1048576 bytes"),
+        ] {
+            let found = file(sections).unwrap_err();
+            assert!(found[0].message.contains(expected), "{sections}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn parts_that_the_engine_does_not_access_are_refused() {
+        for (options, expected) in [
+            ("offset=1k", "3: offset: 1024 bytes are not a multiple of bs, 4096"),
+            ("offset=10%", "3: offset: '10%' is not supported: give one size"),
+            ("offset_increment=1k\nnumjobs=2", "3: offset_increment: 1024 bytes are not a multiple"),
+            ("size=50%\nfilesize=1m\noffset_increment=64k", "give size in bytes"),
+            ("rw=trim\nioengine=falloc\noffset=4k", "trims whole files"),
+            ("rw=write\ndirect=1\nverify=md5\noffset=4k", "compares whole files"),
+            ("rw=write\nfsync_on_close=1\nnrfiles=2\nfile_service_type=sequential", "or one file"),
+            ("rw=write\nfsync_on_close=1\nfsync=4", "leave out fsync_on_close"),
+        ] {
+            assert!(problem(options).contains(expected), "{options}: {}", problem(options));
+        }
+        assert_eq!(job("rw=write\nfsync_on_close=1").workload.params["durability"], json!("end"));
+        assert_eq!(job("rw=write\nfsync_on_close=0").workload.params["durability"], json!("none"));
+        assert!(!job("rw=read\nfsync_on_close=1").workload.params.contains_key("durability"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! other and then start together. The whole file is checked before anything is changed. Each stage has directories of
 //! its own, which are removed however it ends, because the undo ledger lists them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -133,29 +134,38 @@ fn directory(job: &FioJob, arguments: &Arguments) -> PathBuf {
     arguments.dir.clone().or_else(own).unwrap_or_else(|| PathBuf::from("."))
 }
 
+/// Returns the directory and the name of the file of a job that its processes, and those of jobs beside it, share.
+fn shared_file(job: &FioJob) -> Option<(Option<&str>, &str)> {
+    job.file.as_deref().map(|file| (job.directory.as_deref(), file))
+}
+
 // No size depends on the size of the target.
 const SIZING: Sizing = Sizing { size: 0, cpus: 1 };
 
 /// Checks the directories, the workloads (by asking the engine) and the free space of a stage.
 fn check(stage: &[FioJob], arguments: &Arguments) -> anyhow::Result<()> {
     let mut needs: Vec<(PathBuf, Need)> = Vec::new();
+    let mut shared = BTreeSet::new();
     for job in stage {
         let directory = directory(job, arguments);
         own_directory::check(&directory, "fio")?;
         Rights::below(&directory)?;
-        let parsed = workload::parse(&job.workload, &SIZING).map_err(|error| {
-            let message = format!("{}:{}: job '{}': {error}", arguments.file.display(), job.line, job.name);
-            exit::failure(&code::INVALID_FIO, message)
-        })?;
-        let profile = parsed.profile();
-        let processes = u64::from(job.processes);
         let at = needs.iter().position(|(known, _)| *known == directory).unwrap_or_else(|| {
             needs.push((directory, Need::default()));
             needs.len() - 1
         });
-        let need = &mut needs[at].1;
-        need.bytes = need.bytes.saturating_add(profile.space.saturating_mul(processes));
-        need.files = need.files.saturating_add(profile.inodes.saturating_mul(processes));
+        for process in 0..job.processes {
+            let parsed = workload::parse(&job.workload_of(process), &SIZING).map_err(|error| {
+                let message = format!("{}:{}: job '{}': {error}", arguments.file.display(), job.line, job.name);
+                exit::failure(&code::INVALID_FIO, message)
+            })?;
+            if shared_file(job).is_some_and(|file| !shared.insert(file)) {
+                continue;
+            }
+            let (profile, need) = (parsed.profile(), &mut needs[at].1);
+            need.bytes = need.bytes.saturating_add(profile.space);
+            need.files = need.files.saturating_add(profile.inodes);
+        }
     }
     for (directory, need) in needs {
         if let Some(room) = FreeSpace::at(&directory).filter(|room| !room.holds(need)) {
@@ -197,11 +207,9 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Op
     let signals = Signals::catch(Second::Waits)?;
     let mut results = Vec::new();
     for stage in stages {
-        let mut processes = Vec::new();
-        let measured = measure(stage, arguments, &signals, &mut processes);
-        for process in processes {
-            process.directory.remove()?;
-        }
+        let mut directories = Vec::new();
+        let measured = measure(stage, arguments, &signals, &mut directories);
+        directories.into_iter().try_for_each(OwnDirectory::remove)?;
         match measured? {
             Ok(measured) => add_results(stage, &measured, &mut results),
             Err(Failed::Interrupted) => {
@@ -224,20 +232,26 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Op
 /// One process of a job.
 struct Process<'j> {
     job: &'j FioJob,
-    directory: OwnDirectory,
+    /// From 0, within the job.
+    number: u32,
     seed: u64,
+    /// The directory with its files.
+    root: PathBuf,
+    rights: Rights,
+    /// Whether it is the first one with these files, which makes them.
+    is_first: bool,
 }
 
 impl Process<'_> {
     fn task(&self, step: Step) -> Task {
         let job = self.job;
         let operations = job.operations.unwrap_or(u64::MAX);
-        let whole = Task::plain(step, job.workload.clone(), SIZING, &self.directory.path, self.seed, operations);
+        let whole = Task::plain(step, job.workload_of(self.number), SIZING, &self.root, self.seed, operations);
         Task { until_seconds: job.seconds, ramp_seconds: job.ramp_seconds, evict: job.evict, ..whole }
     }
 
     fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
-        let as_invoking_user = self.directory.rights == Rights::InvokingUser;
+        let as_invoking_user = self.rights == Rights::InvokingUser;
         Worker::open(&WorkerLimits {
             interrupted: Some(Arc::clone(signals.flag())),
             as_invoking_user,
@@ -246,25 +260,33 @@ impl Process<'_> {
     }
 }
 
-/// Makes the files of a stage, and measures its jobs beside each other: one measurement for each process. The outer
-/// error is one of making a directory.
-fn measure<'j>(
-    stage: &'j [FioJob],
+/// Makes the files of a stage in new directories, and measures its jobs beside each other: one measurement for each
+/// process. The outer error is one of making a directory.
+fn measure(
+    stage: &[FioJob],
     arguments: &Arguments,
     signals: &Signals,
-    processes: &mut Vec<Process<'j>>,
+    directories: &mut Vec<OwnDirectory>,
 ) -> anyhow::Result<Result<Vec<Measurement>, Failed>> {
+    let (mut processes, mut shared) = (Vec::new(), BTreeMap::new());
     for job in stage {
         let seed = job.seed.unwrap_or_else(coordinator::fresh_seed);
         for number in 0..job.processes {
-            let directory = OwnDirectory::make(&directory(job, arguments))?;
+            let known = shared_file(job).and_then(|file| shared.get(&file)).copied();
+            let index = known.unwrap_or(directories.len());
+            if known.is_none() {
+                directories.push(OwnDirectory::make(&directory(job, arguments))?);
+                shared.extend(shared_file(job).map(|file| (file, index)));
+            }
+            let OwnDirectory { path, rights, .. } = &directories[index];
             // Processes do not visit records in the same order.
             let seed = mix(seed ^ mix(processes.len() as u64 ^ u64::from(number)));
-            processes.push(Process { job, directory, seed });
+            let (root, rights, is_first) = (path.clone(), *rights, known.is_none());
+            processes.push(Process { job, number, seed, root, rights, is_first });
         }
     }
     let mut progress = Progress { quiet: arguments.quiet, started: Instant::now(), told: Instant::now() };
-    Ok(measure_processes(processes, signals, &mut progress))
+    Ok(measure_processes(&processes, signals, &mut progress))
 }
 
 fn measure_processes(
@@ -272,7 +294,7 @@ fn measure_processes(
     signals: &Signals,
     progress: &mut Progress,
 ) -> Result<Vec<Measurement>, Failed> {
-    for process in processes {
+    for process in processes.iter().filter(|process| process.is_first) {
         let prepared = process.open(signals).and_then(|mut worker| {
             worker.perform::<Steps>(&process.task(Step::Prepare), &mut |live| progress.tell("making files", live))?;
             worker.close();

@@ -19,13 +19,14 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
         .expect("strace runs");
     expect_code(&output, 0);
     let text = std::fs::read_to_string(directory.join("trace")).unwrap();
-    let call = |line: &str| {
+    let lines: Vec<&str> = text.lines().collect();
+    let call = |(number, line): (usize, &&str)| {
         let (process, call) = line.split_once(' ')?;
         // A call during which another process made one is in two pieces.
         let mut joined = call.to_owned();
         if let Some(start) = call.strip_suffix("<unfinished ...>") {
             let resumed = |line: &&str| line.starts_with(process) && line.contains(" resumed>");
-            let rest = text[text.find(line)?..].lines().skip(1).find(resumed)?.split_once(" resumed>")?.1;
+            let rest = lines[number + 1..].iter().copied().find(resumed)?.split_once(" resumed>")?.1;
             joined = format!("{}{rest}", start.trim_end());
         }
         let call = joined.as_str();
@@ -39,7 +40,7 @@ fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {
         assert!(result.trim_start().starts_with(&format!("= {size}")) || size != record, "{line}");
         (size == record).then(|| (name.to_owned(), size, offset))
     };
-    text.lines().filter_map(call).collect()
+    lines.iter().enumerate().filter_map(call).collect()
 }
 
 /// Returns the calls of both programs for a job whose options cause no note.
@@ -110,6 +111,13 @@ fn fio_and_fsb_count_the_same_operations_bytes_and_syncs() {
         "rw=write\nfallocate=none\ncreate_on_open=1\nbuffer_compress_percentage=50\ndedupe_percentage=20",
         "rw=trim\nioengine=falloc",
         "rw=randtrim\nioengine=falloc\nio_size=512k",
+        "rw=write\nfallocate=none\ncreate_on_open=1\nfsync_on_close=1",
+        "rw=randread\noffset=256k",
+        "rw=randread\nfilesize=2m\nsize=25%",
+        "rw=read\nnumjobs=3\noffset_increment=512k\ngroup_reporting",
+        "rw=randread\nfilename=f\nnumjobs=3\noffset_increment=1m\ngroup_reporting",
+        "rw=randread\nfilename=f\nnumjobs=2\ngroup_reporting",
+        "rw=randwrite\noverwrite=1\nfilename=f\nnumjobs=2\noffset_increment=1m\ngroup_reporting",
     ] {
         let [fio, fsb] = results(options);
         for direction in ["read", "write", "trim"] {
@@ -202,6 +210,45 @@ fn fio_and_fsb_make_the_same_calls_for_sequential_jobs() {
 }
 
 #[test]
+fn parts_of_files_are_those_of_fio() {
+    needs!(program "fio", "strace");
+    for options in [
+        "rw=read\noffset=64k",
+        "rw=write\noffset=64k",
+        "rw=randwrite\noverwrite=1\noffset=128k",
+        "rw=read\nfilesize=512k\nsize=50%",
+        "rw=read\nfilesize=512k\nsize=50%\noffset=384k",
+        "rw=read\nnumjobs=3\noffset_increment=64k",
+        "rw=read\nfilename=f\nnumjobs=3\noffset=16k\noffset_increment=256k",
+        "rw=randread\nfilename=f\nnumjobs=2\noffset_increment=256k",
+        "rw=write\nfilename=f\nnumjobs=2\noffset_increment=256k",
+    ] {
+        let name = if options.contains("read") { "pread64" } else { "pwrite64" };
+        let [theirs, ours] = both(options, 16384).map(|calls| {
+            let mut offsets = of_name(&calls, name);
+            offsets.sort_unstable();
+            offsets
+        });
+        assert_eq!(theirs, ours, "{options}");
+        assert!(ours.len() >= 8, "{options}: {ours:?}");
+    }
+}
+
+#[test]
+fn jobs_that_share_a_file_beside_each_other_access_parts_of_one_file() {
+    needs!(program "fio", "strace");
+    let directory = scratch();
+    let sections = "[a]\nrw=write\n[b]\nrw=write\noffset=256k\n";
+    let text = format!("[global]\nfilename=f\nsize=256k\nbs=16k\nfallocate=none\ncreate_on_open=1\n{sections}");
+    std::fs::write(directory.path().join("j.fio"), text).unwrap();
+    for program in [&["fio", "j.fio"][..], &[FSB, "fio", "-q", "j.fio"]] {
+        let mut offsets = of_name(&calls(directory.path(), program, 16384), "pwrite64");
+        offsets.sort_unstable();
+        assert_eq!(offsets, (0..32).map(|record| record * 16384).collect::<Vec<_>>(), "{program:?}");
+    }
+}
+
+#[test]
 fn reads_and_writes_of_a_sequential_mix_have_places_of_their_own_as_in_fio() {
     needs!(program "fio", "strace");
     for calls in both("rw=rw", 8192) {
@@ -278,6 +325,10 @@ fn syncs_are_those_of_fio() {
         let last = calls.iter().rposition(|(name, _, _)| name == "pwrite64").unwrap();
         calls[last + 1..].iter().map(|(name, _, _)| name.clone()).collect::<Vec<_>>()
     };
+    assert_eq!(after_last(&fio), ["fsync"]);
+    assert_eq!(after_last(&fsb)[0], "fsync", "{:?}", after_last(&fsb));
+    // fio syncs at the end of the work, and not again when it closes the file.
+    let [fio, fsb] = both("rw=write\nfsync_on_close=1", 16384);
     assert_eq!(after_last(&fio), ["fsync"]);
     assert_eq!(after_last(&fsb)[0], "fsync", "{:?}", after_last(&fsb));
 }
