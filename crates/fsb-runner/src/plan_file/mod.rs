@@ -121,8 +121,10 @@ pub struct PlanFile {
 
 /// Parses a plan. `origin` is its name in errors.
 pub fn parse(text: &str, origin: &str) -> Result<PlanFile, PlanError> {
-    let mut plan: PlanFile =
-        toml::from_str(text).map_err(|error| at(text, origin, error.span(), &suggesting(error.message())))?;
+    let mut plan: PlanFile = toml::from_str(text).map_err(|error| {
+        let code = if error.message().starts_with("unknown field `") { &UNKNOWN_KEY } else { &PLAN_VALUE };
+        at(text, origin, error.span(), &suggesting(error.message()), code)
+    })?;
     plan.source = Some((text.to_owned(), origin.to_owned()));
     Ok(plan)
 }
@@ -169,7 +171,7 @@ impl PlanFile {
 
     fn error_at(&self, span: Range<usize>, message: &str) -> PlanError {
         match &self.source {
-            Some((text, origin)) if span != (0..0) => at(text, origin, Some(span), message),
+            Some((text, origin)) if span != (0..0) => at(text, origin, Some(span), message, &PLAN_VALUE),
             _ => PlanError::Request(message.to_owned()),
         }
     }
@@ -208,13 +210,12 @@ pub fn typed<T: From<String>>(text: &str) -> Spanned<T> {
     Spanned::new(0..0, text.to_owned().into())
 }
 
-fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str) -> PlanError {
+fn at(text: &str, origin: &str, span: Option<Range<usize>>, message: &str, code: &'static ErrorCode) -> PlanError {
     let start = span.map_or(0, |span| span.start).min(text.len());
     let before = &text.as_bytes()[..start];
     let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
     let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let column = String::from_utf8_lossy(&before[line_start..]).chars().count() + 1;
-    let code = if message.starts_with("unknown field `") { &UNKNOWN_KEY } else { &PLAN_VALUE };
     PlanError::At { origin: origin.to_owned(), line, column, message: message.trim_end().to_owned(), code }
 }
 
