@@ -193,8 +193,7 @@ fn properties(record: &RunRecord) -> Properties {
     add("turbo", host.turbo.map(|on| if on { "on" } else { "off" }.to_owned()));
     if let Some(device) = device(record) {
         let bottom = bottom_device(device);
-        let kind = disk_kind(record, device);
-        add("disk", kind.map(|kind| if kind == "solid state" { "solid-state disk" } else { kind }.to_owned()));
+        add("disk", disk_kind(record, device).map(|kind| kind.to_text().to_owned()));
         add("model of the disk", bottom.model.clone());
         add("write cache", bottom.queue.get("write_cache").cloned());
         let scheduler = bottom.queue.get("scheduler").map(|text| chosen(text).to_owned());

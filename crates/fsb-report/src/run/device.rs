@@ -104,13 +104,31 @@ fn logs(record: &RunRecord, blocks: impl Fn(u32) -> bool, rate: fn(&DeviceRates)
         .collect()
 }
 
+/// A kind of disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiskKind {
+    Virtual,
+    Rotating,
+    SolidState,
+}
+
+impl DiskKind {
+    pub(crate) fn to_text(self) -> &'static str {
+        match self {
+            DiskKind::Virtual => "virtual disk",
+            DiskKind::Rotating => "rotating disk",
+            DiskKind::SolidState => "solid-state disk",
+        }
+    }
+}
+
 /// Returns the kind of the disk at the end of the stack, or `None` if the kernel does not report it.
-pub(crate) fn disk_kind(record: &RunRecord, device: &DeviceManifest) -> Option<&'static str> {
+pub(crate) fn disk_kind(record: &RunRecord, device: &DeviceManifest) -> Option<DiskKind> {
     match (record.host.hypervisor.is_some(), bottom_device(device).queue.get("rotational").map(String::as_str)) {
         // The rotational flag of a virtual disk is arbitrary.
-        (true, _) => Some("virtual disk"),
-        (false, Some("1")) => Some("rotating disk"),
-        (false, Some("0")) => Some("solid state"),
+        (true, _) => Some(DiskKind::Virtual),
+        (false, Some("1")) => Some(DiskKind::Rotating),
+        (false, Some("0")) => Some(DiskKind::SolidState),
         _ => None,
     }
 }
@@ -133,12 +151,12 @@ pub(super) fn storage_text(record: &RunRecord, device: &DeviceManifest) -> Optio
     let throttled = queue("wbt_lat_usec").and_then(|text| text.parse::<f64>().ok()).filter(|usec| *usec > 0.0);
     let throttled = throttled.map(|usec| format!("writeback throttled for reads within {} ms", usec / 1e3));
     // The speed of a rotating disk depends on the place; other disks have no inner tracks.
-    let place = device.partition_place().filter(|_| kind == Some("rotating disk"));
+    let place = device.partition_place().filter(|_| kind == Some(DiskKind::Rotating));
     let place = place.map(|PartitionPlace { shares: [from, to], .. }| {
         format!("partition at {:.1} to {:.1} % of it", from * 100.0, to * 100.0)
     });
     let properties: Vec<String> =
-        kind.into_iter().chain(cache).map(str::to_owned).chain(throttled).chain(place).collect();
+        kind.map(DiskKind::to_text).into_iter().chain(cache).map(str::to_owned).chain(throttled).chain(place).collect();
     let on = match &device.backing {
         Some(backing) => format!("on {}", backing.replace("/dev/", "")),
         None if bottom.name != device.name => format!("on {}", bottom.name),
@@ -264,7 +282,10 @@ mod tests {
         // A file on a partition has its place.
         let file = DeviceManifest { beneath: vec![partition], ..disk("loop0", &[]) };
         assert_eq!(file.partition_place().unwrap().sectors, [2048, 3071]);
-        assert_eq!(storage_text(&record, &disk("nvme0n1", &[("rotational", "0")])).unwrap(), "nvme0n1 (solid state)");
+        assert_eq!(
+            storage_text(&record, &disk("nvme0n1", &[("rotational", "0")])).unwrap(),
+            "nvme0n1 (solid-state disk)"
+        );
         assert_eq!(storage_text(&record, &DeviceManifest::default()), None);
     }
 }
