@@ -1,6 +1,7 @@
 //! Messages on standard error: text for people, or one JSON object a line for programs.
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -74,7 +75,7 @@ impl Message {
     /// Returns the message of a line for people that has a code and fields.
     fn of_notice(notice: &Notice, fields: Map<String, Value>, line: &str) -> Message {
         let level = if notice.name.starts_with("warning/") { Level::Warning } else { Level::Note };
-        Message { level, code: Some(notice.name.to_owned()), fields, ..of_line(line) }
+        Message { fields, ..Message::new(level, Some(notice.name), bare(line)) }
     }
 }
 
@@ -124,22 +125,27 @@ pub fn print(message: &Message) {
     }
 }
 
-/// Returns the message that a line for people is: a warning or a note.
-fn of_line(line: &str) -> Message {
-    match line.strip_prefix("warning: ") {
-        Some(warning) => Message::new(Level::Warning, Some("warning/other"), warning),
-        None => Message::new(Level::Note, None, line.strip_prefix("note: ").unwrap_or(line)),
-    }
+/// Returns a line for people without the word that shows its level, which a message for programs has as a field.
+fn bare(line: &str) -> &str {
+    ["warning: ", "note: "].into_iter().find_map(|word| line.strip_prefix(word)).unwrap_or(line)
 }
 
 /// Prints a line on standard error, with control characters escaped. Ignores write errors: the run continues after the
 /// reader closed the stream.
 pub fn say(text: &str) {
     if format() == MessageFormat::Json {
-        return print(&of_line(text));
+        return print(&Message::new(Level::Note, None, bare(text)));
     }
     let stderr = std::io::stderr();
     let _ = writeln!(stderr.lock(), "{}", wrapped(text, terminal::columns(&stderr)));
+}
+
+/// Prints a warning on standard error that has no code of its own.
+pub fn say_warning(text: impl Display) {
+    match format() {
+        MessageFormat::Text => say(&format!("warning: {text}")),
+        MessageFormat::Json => print(&Message::new(Level::Warning, Some("warning/other"), text.to_string())),
+    }
 }
 
 /// Prints a line on standard error that has a code and fields for programs.
@@ -164,9 +170,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_people_are_warnings_and_notes() {
-        let warning = of_line("warning: a disk is slow");
+    fn the_level_of_a_message_is_that_of_its_notice() {
+        let of = |notice, line| Message::of_notice(notice, Map::new(), line);
+        let warning = of(&fsb_codes::notice::JOURNAL, "warning: a disk is slow");
         assert_eq!((warning.level, warning.message.as_str()), (Level::Warning, "a disk is slow"));
-        assert_eq!(of_line("6 blocks").level, Level::Note);
+        assert_eq!(of(&fsb_codes::notice::JOURNAL, "a disk is slow"), warning);
+        assert_eq!(of(&fsb_codes::notice::LAST_RUN, "warning: a disk is slow").level, Level::Note);
     }
 }

@@ -7,7 +7,7 @@ use fsb_testbed::control;
 use fsb_testbed::ledger::{self, EntryHandle, Ledger, Owner};
 use rustix::fs::Access;
 
-use crate::message::say;
+use crate::message::say_warning;
 use crate::result_owner::{self, Rights};
 use crate::{code, exit};
 
@@ -67,7 +67,7 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.handle.take().map(|handle| self.ledger.undo(handle)) {
-            say(&format!("warning: {error}"));
+            say_warning(error);
         }
     }
 }

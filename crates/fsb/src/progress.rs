@@ -52,8 +52,9 @@ pub struct Progress {
     race_rounds: bool,
     /// Half of the widest interval after the last block, as a share of its value.
     half_width: Option<f64>,
-    /// Messages about failed trials that were printed: a command that cannot work fails in every block.
-    failures: BTreeSet<String>,
+    /// Failures that were printed, by target, workload, reason and whether the trial is retried: a command that cannot
+    /// work fails in every block.
+    failures: BTreeSet<(String, String, Option<String>, bool)>,
     /// The host that makes the run, if other hosts have lines beside this one.
     host: Option<String>,
 }
@@ -243,12 +244,16 @@ fn live(progress: &fsb_testbed::Progress, before: Option<(u64, Instant)>) -> Opt
 
 /// Prints a warning through `tell`, unless it was printed before: the coordinator and the agent check the same machine.
 pub fn warn(warning: &Warning, tell: &dyn Fn(&str)) {
-    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let text = warning_text(warning);
-    let is_new = PRINTED.lock().is_ok_and(|mut printed| printed.insert(text.clone()));
+    static PRINTED: Mutex<Vec<Warning>> = Mutex::new(Vec::new());
+    let is_new = PRINTED.lock().is_ok_and(|mut printed| {
+        let is_new = !printed.contains(warning);
+        is_new.then(|| printed.push(warning.clone()));
+        is_new
+    });
     if !is_new {
         return;
     }
+    let text = warning_text(warning);
     match message::format() {
         MessageFormat::Text => tell(&format!("warning: {text}")),
         MessageFormat::Json => message::print(&to_message(warning, text)),
@@ -384,7 +389,8 @@ impl Observer for Progress {
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());
-                    if self.failures.insert(text.clone()) {
+                    let failure = (trial.target.clone(), trial.workload.clone(), trial.error.clone(), trial.superseded);
+                    if self.failures.insert(failure) {
                         let fields = [
                             ("target", trial.target.as_str().into()),
                             ("workload", trial.workload.as_str().into()),

@@ -21,7 +21,7 @@ use fsb_stats::compare::{
 use fsb_stats::{Between, BetweenSource};
 
 use crate::gate::{self, Judged};
-use crate::message::say;
+use crate::message::{say, say_warning};
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::sets::{self, Apart, Origin, Sets};
 use crate::{code, exit, result_owner, terminal};
@@ -244,7 +244,7 @@ fn emit(arguments: &Arguments, format: &Format, document: &Document, report: &Re
     if !is_text {
         let conditions = document.conditions.iter().map(condition_text);
         let warnings = conditions.chain(document.warnings.iter().cloned());
-        warnings.for_each(|warning| say(&format!("warning: {warning}")));
+        warnings.for_each(say_warning);
     }
     match &arguments.output {
         Some(path) => Ok(result_owner::replace_with(path, |file| (format.write)(report, file))?),

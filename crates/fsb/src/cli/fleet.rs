@@ -22,7 +22,7 @@ use super::help::heading;
 use super::plan_text::read_plan;
 use crate::coordinator::{self, Turn};
 use crate::exit::{self, Second, Signals};
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::progress::Verbosity;
 use crate::remote::{self, Hosts, RemoteRun};
 use crate::results::{self, json_text, print, print_data};
@@ -195,7 +195,7 @@ impl<'a> Reading<'a> {
 
     fn read(&mut self, path: &Path) -> anyhow::Result<HostResult> {
         let run = stored::read(path)?;
-        run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+        run.warnings.iter().for_each(say_warning);
         let first = run.record.plan.targets.first().map(|target| target.name.clone());
         let baseline = self.baseline.get_or_insert_with(|| first.unwrap_or_default());
         let summary = Summary::of_shown(&run.record, &run.trials);
@@ -219,7 +219,7 @@ impl<'a> Reading<'a> {
         }
         let fleet = Fleet::new(&hosts, self.left_out, &self.baseline.unwrap_or_default());
         if !self.answer.is_screen()? {
-            fleet.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            fleet.warnings.iter().for_each(say_warning);
         }
         self.answer.emit(&fleet)?;
         Ok(self.worst)

@@ -24,7 +24,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::result_owner::Rights;
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::sets::{self, Found};
@@ -306,7 +306,7 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
                 return Err(exit::failure(&code::CONFLICT, message));
             }
             let contents = fsb_store::read(path)?;
-            contents.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+            contents.warnings.iter().for_each(say_warning);
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
             let entry = series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone());
             if entry.is_none() {

@@ -10,7 +10,7 @@ use fsb_runner::plan_file::PlanFile;
 use fsb_vm::kernel::{self, Kernel};
 
 use crate::exit::{self, Second, Signals};
-use crate::message::say;
+use crate::message::{say, say_warning};
 use crate::result_owner;
 use crate::results::print;
 
@@ -103,7 +103,7 @@ fn list() -> anyhow::Result<()> {
     }
     print(&format!("{}\n", table(&kernels)))?;
     for error in kernels.iter().filter_map(|kernel| kernel.usable().err()) {
-        say(&format!("warning: {error}"));
+        say_warning(error);
     }
     Ok(())
 }

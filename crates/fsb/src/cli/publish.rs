@@ -14,7 +14,7 @@ use fsb_runner::shipped_plan::{self, ShippedPlan};
 use fsb_runner::suite;
 use fsb_testbed::control;
 
-use crate::message::say;
+use crate::message::say_warning;
 use crate::results::{self, print};
 use crate::{code, coordinator, exit, result_owner, terminal};
 
@@ -58,7 +58,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
         return Err(exit::advised(&code::CONFLICT, message, "copy it, or name the directory of a run"));
     }
     let fsb_store::Contents { mut record, mut trials, warnings } = fsb_store::read(&directory)?;
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings.iter().for_each(say_warning);
     if record.plan.race.is_some() {
         let message = "the result of fsb choose has no page";
         let help = "publish its winner against others: fsb run, then fsb publish";

@@ -8,7 +8,7 @@ use fsb_report::choice::Choice;
 use fsb_report::{Report, commands, figures};
 use fsb_store::{NO_RUN, StoreError};
 
-use crate::message::say;
+use crate::message::say_warning;
 use crate::results::{self, Output};
 use crate::stored::{self, Stored};
 use crate::{code, exit, result_owner};
@@ -45,7 +45,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     arguments.output.resolve()?;
     let directory = results::given_or_last(arguments.directory.as_deref(), "report")?;
     let run = stored::read(&directory).map_err(|error| of_no_run(&directory, error))?;
-    run.warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    run.warnings.iter().for_each(say_warning);
     if let Some(only) = &arguments.commands {
         print_commands(&run, only.as_deref())?;
         return Ok(exit::DONE);

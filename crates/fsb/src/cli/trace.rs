@@ -13,7 +13,7 @@ use fsb_trace::import::{self, Imported};
 use fsb_trace::summary::{Direction, Sizes};
 use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, TraceError, TracePart, Writer, reduce};
 
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::results::{DocumentFormat, json_text, print_data};
 use crate::{code, exit, result_owner};
 
@@ -83,7 +83,7 @@ fn show(arguments: &ShowArguments) -> anyhow::Result<u8> {
             Ok(None) => break,
             // The part before a truncation is valid.
             Err(error @ TraceError::Truncated { .. }) if calls > 0 => {
-                say(&format!("warning: {}: {error}", arguments.file.display()));
+                say_warning(format!("{}: {error}", arguments.file.display()));
                 break;
             }
             Err(error) => return Err(unread(&arguments.file, &error)),

@@ -28,7 +28,7 @@ use fsb_testbed::privilege::{self, NEEDS_ROOT};
 use fsb_testbed::{LocalTestbed, Testbed, TestbedError, control, host, medium};
 
 use crate::exit::{self, Failure};
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::progress::{Progress, Verbosity, warn};
 use crate::result_owner::{check_cache, command_line, holder, result_owner};
 use crate::results::{self, Output};
@@ -255,7 +255,7 @@ fn run_and_show(
             record.warnings.extend(stage.undo_rest());
             record.warnings.extend(concurrent(&mut stage.lock));
             if let Some(restored) = restored(&mut directory)? {
-                say(&format!("warning: {restored}"));
+                say_warning(restored);
             }
             close_segment(&mut directory, &mut record)?;
             show(&directory, &record, &trials, output)

@@ -17,7 +17,7 @@ use fsb_testbed::lock::RunLock;
 use fsb_testbed::{LocalTestbed, Watcher, control, host};
 
 use crate::exit::{Failure, Second, Signals};
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::progress::warn;
 
 /// The time that an interrupted run waits for the kernel to tear everything down.
@@ -90,7 +90,7 @@ impl Stage {
 /// the next `fsb` undoes them.
 pub fn watcher() -> Option<Watcher> {
     ledger::default_directory().ok()?;
-    Watcher::start().map_err(|error| say(&format!("warning: {error}"))).ok()
+    Watcher::start().map_err(say_warning).ok()
 }
 
 /// Undoes the changes that the ledger lists for this process, and those that killed runs left.

@@ -20,7 +20,7 @@ use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
 
 #[cfg(feature = "history")]
-use crate::message::say;
+use crate::message::say_warning;
 use crate::{code, exit};
 use argument::Argument;
 use conditions::SidedRun;
@@ -112,7 +112,7 @@ pub fn results_of(text: &OsStr) -> anyhow::Result<(Option<String>, Vec<Found>)> 
     for path in &argument.paths {
         found.extend(argument::expand(path, &mut warnings)?);
     }
-    warnings.iter().for_each(|warning| say(&format!("warning: {warning}")));
+    warnings.iter().for_each(say_warning);
     Ok((argument.name, found))
 }
 

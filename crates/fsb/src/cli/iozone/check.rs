@@ -14,7 +14,7 @@ use fsb_model::Bytes;
 use rustix::fs::Access;
 
 use super::remount;
-use crate::message::{notify, say};
+use crate::message::{notify, say_warning};
 use crate::result_owner::{self, Rights};
 use crate::space::FreeSpace;
 use crate::{code, exit};
@@ -275,8 +275,8 @@ fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item =
     if !options.throughput() && sequence::pieces(options).iter().any(done)
         || options.throughput() && sequence::throughput(options).iter().any(streams)
     {
-        say(
-            "warning: fwrite and fread are C stdio, which opens files without O_DIRECT: these go through the page cache, as in IOzone",
+        say_warning(
+            "fwrite and fread are C stdio, which opens files without O_DIRECT: these go through the page cache, as in IOzone",
         );
     }
     Ok(())

@@ -28,7 +28,7 @@ use self::remount::Remount;
 use crate::cli::help::{Page, page};
 use crate::coordinator::{Turn, warn_of_concurrent};
 use crate::exit::{self, Second, Signals};
-use crate::message::say;
+use crate::message::{say, say_warning};
 use crate::result_owner::{self, Rights};
 use crate::{code, results};
 
@@ -182,7 +182,7 @@ impl Made {
 impl Drop for Made {
     fn drop(&mut self) {
         if let Err(error) = self.clear() {
-            say(&format!("warning: {error:#}"));
+            say_warning(format!("{error:#}"));
         }
     }
 }
@@ -241,7 +241,7 @@ impl<'o> IozoneSession<'o> {
         // Mounts the file system again if that is missing: the files are on it.
         self.remount = None;
         // Report both the error that ended the run and any failure to remove its files.
-        let cleared = self.made.clear().inspect_err(|error| say(&format!("warning: {error:#}"))).is_ok();
+        let cleared = self.made.clear().inspect_err(|error| say_warning(format!("{error:#}"))).is_ok();
         let gone = if cleared { ". The files of this run are removed" } else { "" };
         match error.downcast_ref::<PhaseError>() {
             Some(PhaseError::Interrupted) => {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::message::say;
+use crate::message::say_warning;
 use crate::{code, exit};
 
 /// The number of attempts on a busy file system.
@@ -207,7 +207,7 @@ impl Drop for Remount {
         if !self.mounted
             && let Err(error) = self.mount()
         {
-            say(&format!("warning: {error:#}"));
+            say_warning(format!("{error:#}"));
         }
     }
 }

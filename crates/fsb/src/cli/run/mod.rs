@@ -21,7 +21,7 @@ use super::help::heading;
 use super::plan_text::{background, is_plan, read_plan, workloads};
 use crate::coordinator::{self, Turn};
 use crate::exit::{self, Failure};
-use crate::message::{notify, say};
+use crate::message::{notify, say, say_warning};
 use crate::progress::Verbosity;
 use crate::remote::{self, Hosts, Place as ResultsPlace, RemoteRun};
 use crate::results::{self, Output, print_data};
@@ -247,7 +247,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     let plan = &mut resolved.plan;
     match vm::pin(plan) {
         // A plan may be written here for another machine.
-        Err(error) if print_plan && plan.kernels.is_empty() => say(&format!("warning: {error}")),
+        Err(error) if print_plan && plan.kernels.is_empty() => say_warning(error),
         pinned => pinned?,
     }
     if print_plan {
