@@ -47,6 +47,11 @@ impl EngineError {
         EngineError { message: message.into(), errno: None, path: None, inapplicable: false, code: None }
     }
 
+    /// Returns the name of the kernel's error, if a system call failed.
+    pub fn errno_name(&self) -> Option<&'static str> {
+        self.errno.and_then(fsb_model::errno::name)
+    }
+
     /// Sets the code of the reason.
     pub fn coded(mut self, code: &'static ErrorCode) -> EngineError {
         self.code = Some(code.name.to_owned());

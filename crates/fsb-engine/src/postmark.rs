@@ -95,10 +95,21 @@ pub enum Ended {
     /// As before, and some of the files could not be removed either.
     #[error("{first}; and its files are not all removed: {second}")]
     Left {
-        first: String,
+        first: Box<Ended>,
         /// The error that kept files from being removed.
         second: EngineError,
     },
+}
+
+impl Ended {
+    /// Returns the name of the kernel's error, if a system call failed.
+    pub fn errno_name(&self) -> Option<&'static str> {
+        match self {
+            Ended::Interrupted => None,
+            Ended::Failed(error) => error.errno_name(),
+            Ended::Left { first, second } => first.errno_name().or_else(|| second.errno_name()),
+        }
+    }
 }
 
 /// Performs a run. It calls `tell` for progress events while the clock runs, because PostMark prints while its clock
@@ -226,7 +237,7 @@ impl<D: Draw> Run<'_, D> {
         }
         keep(self.ops.names().remove_directories());
         match failed {
-            Some(second) => Ended::Left { first: ended.to_string(), second },
+            Some(second) => Ended::Left { first: Box::new(ended), second },
             None => ended,
         }
     }

@@ -3,13 +3,13 @@
 //!
 //! `fsb-testbed` and `fsb-vm` have it under names of their own, which show the origin of an error.
 
-use std::fmt;
+use std::{fmt, io};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::code::{self, Coded, ErrorCode};
-use crate::errno::advice_on_limits;
+use crate::errno::{self, advice_on_limits};
 use crate::error_codes;
 
 error_codes! {
@@ -64,6 +64,40 @@ pub enum Kind {
     Trial,
 }
 
+/// The operation that was tried, as text, and the number of the kernel's error if a call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// `open /dev/loop3: Permission denied (EACCES)`.
+    pub text: String,
+    /// The number of the error.
+    pub errno: Option<i32>,
+}
+
+impl Tried {
+    /// Describes a call that failed.
+    pub fn call(call: impl fmt::Display, error: &io::Error) -> Tried {
+        Tried { text: format!("{call}: {}", errno::describe_io(error)), errno: error.raw_os_error() }
+    }
+}
+
+impl From<String> for Tried {
+    fn from(text: String) -> Tried {
+        Tried { text, errno: None }
+    }
+}
+
+impl From<&str> for Tried {
+    fn from(text: &str) -> Tried {
+        text.to_owned().into()
+    }
+}
+
+impl From<&io::Error> for Tried {
+    fn from(error: &io::Error) -> Tried {
+        Tried { text: errno::describe_io(error), errno: error.raw_os_error() }
+    }
+}
+
 /// An error with the operation that was tried and advice to the user. Empty parts are not shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct Error {
@@ -92,7 +126,7 @@ impl fmt::Display for Error {
         if !self.tried.is_empty() {
             write!(f, ": {}", self.tried)?;
         }
-        match advice_on_limits(&self.tried).unwrap_or(&self.advice) {
+        match self.advised() {
             "" => Ok(()),
             advice => write!(f, "; {advice}"),
         }
@@ -143,16 +177,26 @@ impl Error {
         self
     }
 
-    /// Sets the operation that was tried, and its error.
-    pub fn tried(mut self, tried: impl Into<String>) -> Self {
-        self.tried = tried.into();
-        self
+    /// Sets the operation that was tried, and its error. The field `errno` has the name of a kernel error.
+    pub fn tried(mut self, tried: impl Into<Tried>) -> Self {
+        let Tried { text, errno } = tried.into();
+        self.tried = text;
+        match errno.and_then(errno::name) {
+            Some(name) => self.field("errno", name),
+            None => self,
+        }
     }
 
     /// Sets the advice to the user.
     pub fn advice(mut self, advice: impl Into<String>) -> Self {
         self.advice = advice.into();
         self
+    }
+
+    /// Returns the advice about a limit on open files if it is the cause, else the error's own.
+    fn advised(&self) -> &str {
+        let on_limits = self.fields.get("errno").and_then(Value::as_str).and_then(advice_on_limits);
+        on_limits.unwrap_or(&self.advice)
     }
 }
 
@@ -171,7 +215,7 @@ impl Coded for Error {
     }
 
     fn help(&self) -> Option<String> {
-        let advice = advice_on_limits(&self.tried).unwrap_or(&self.advice);
+        let advice = self.advised();
         (!advice.is_empty()).then(|| advice.to_owned())
     }
 }
@@ -183,9 +227,10 @@ mod tests {
     #[test]
     fn an_open_file_too_many_has_the_advice_on_limits() {
         let error = Error::machine("the lock cannot be taken")
-            .tried("use /run/fsb/concurrent: Too many open files (EMFILE)")
+            .tried(Tried::call("use /run/fsb/concurrent", &io::Error::from_raw_os_error(libc::EMFILE)))
             .advice("look at that file and remove it");
         let text = error.to_string();
+        assert_eq!(error.fields["errno"], "EMFILE");
         assert!(text.ends_with("(EMFILE); raise the limit on open files: ulimit -n 1024"), "{text}");
     }
 

@@ -121,9 +121,17 @@ pub enum WorkerError {
     Start(String),
 }
 
+impl WorkerError {
+    /// Returns the name of the kernel's error, if a system call failed.
+    pub fn errno(&self) -> Option<&'static str> {
+        if let WorkerError::Engine(error) = self { error.errno_name() } else { None }
+    }
+}
+
 impl From<io::Error> for WorkerError {
     fn from(error: io::Error) -> Self {
-        WorkerError::Start(describe_spawn(&error))
+        let message = format!("cannot run a worker: {}", describe_spawn(&error));
+        WorkerError::Engine(EngineError { errno: error.raw_os_error(), ..EngineError::new(message) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 pub use fsb_model::errno::describe_io as describe;
-pub use fsb_model::error::{Error as TestbedError, Kind};
+pub use fsb_model::error::{Error as TestbedError, Kind, Tried};
 
 /// The reason why an operation failed or is impossible here. It becomes the `tried` text of a [`TestbedError`], or the
 /// reason that a record gives for an omission.
@@ -19,6 +19,12 @@ pub enum Refusal {
         /// The error number.
         errno: i32,
     },
+    /// Only root may do it.
+    #[error("{0}")]
+    NeedsRoot(Cow<'static, str>),
+    /// There is nothing to do here.
+    #[error("{0}")]
+    NotNeeded(Cow<'static, str>),
     /// Any other reason.
     #[error("{0}")]
     Because(Cow<'static, str>),
@@ -32,6 +38,23 @@ impl Refusal {
             Some(errno) => Refusal::Call { call, errno },
             None => format!("{call}: {error}").into(),
         }
+    }
+
+    fn tried(&self) -> Tried {
+        let errno = if let Refusal::Call { errno, .. } = self { Some(*errno) } else { None };
+        Tried { text: self.to_string(), errno }
+    }
+
+    /// Returns several refusals as one. Its error is that of the first of them that has one.
+    pub fn all(refusals: &[Refusal]) -> Tried {
+        let (texts, errors): (Vec<String>, Vec<Option<i32>>) =
+            refusals.iter().map(Refusal::tried).map(|Tried { text, errno }| (text, errno)).unzip();
+        Tried { text: texts.join("; "), errno: errors.into_iter().flatten().next() }
+    }
+
+    /// Returns whether the operation would succeed with root's privileges.
+    pub fn is_for_lack_of_root(&self) -> bool {
+        matches!(self, Refusal::NeedsRoot(_) | Refusal::Call { errno: libc::EACCES | libc::EPERM, .. })
     }
 }
 
@@ -59,6 +82,12 @@ impl From<TestbedError> for Refusal {
     }
 }
 
+impl From<Refusal> for Tried {
+    fn from(refusal: Refusal) -> Tried {
+        refusal.tried()
+    }
+}
+
 /// For the fields of a [`TestbedError`], and for printed reasons.
 impl From<Refusal> for String {
     fn from(refusal: Refusal) -> String {
@@ -76,6 +105,9 @@ mod tests {
         assert_eq!(refused.to_string(), "open /dev/sdb: Permission denied (EACCES)");
         let other = attempt("open", Path::new("/dev/sdb"), &io::Error::other("this is another device"));
         assert_eq!(other.to_string(), "open /dev/sdb: this is another device");
-        assert_eq!(TestbedError::machine("no device").tried(other.clone()).tried, String::from(other));
+        let error = TestbedError::machine("no device").tried(other.clone());
+        assert_eq!((error.tried, error.fields.len()), (String::from(other.clone()), 0));
+        let error = TestbedError::machine("no device").tried(Refusal::all(&[other, refused]));
+        assert_eq!(error.fields["errno"], "EACCES", "{error}");
     }
 }

@@ -15,7 +15,7 @@ use rustix::mount::{
     fsconfig_reconfigure, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, fspick, move_mount, unmount,
 };
 
-use crate::error::{TestbedError, attempt, describe};
+use crate::error::{TestbedError, Tried, attempt, describe};
 use crate::poll_until;
 
 /// Mounts `source` at `point` through `fsopen`. Unlike mount(2) it takes the options one by one and keeps the driver's
@@ -24,7 +24,7 @@ pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Res
     let mut log = KernelLog::open();
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| {
         TestbedError::machine(format!("the kernel cannot mount {kind}"))
-            .tried(format!("fsopen {kind}: {}", describe(&errno.into())))
+            .tried(Tried::call(format!("fsopen {kind}"), &errno.into()))
             .advice("load its module (modprobe), or use a kernel that has it (--in vm)")
     })?;
     let result = configure_and_attach(&context, source, point, options);
@@ -32,7 +32,8 @@ pub fn mount(kind: &str, source: &Path, point: &Path, options: &[String]) -> Res
         let mut answers = context_messages(&context);
         answers.extend(log.new_messages());
         answers.insert(0, format!("{step}: {}", describe(&errno.into())));
-        TestbedError::trial(format!("{kind} could not be mounted")).tried(answers.join(" / "))
+        let tried = Tried { text: answers.join(" / "), errno: Some(errno.raw_os_error()) };
+        TestbedError::trial(format!("{kind} could not be mounted")).tried(tried)
     })
 }
 
@@ -106,7 +107,7 @@ pub fn check_options(
             return Err(TestbedError::request(format!("{kind} refuses the mount option '{option}'"))
                 .coded(&fsb_model::error::UNKNOWN_OPTION)
                 .field("option", option.as_str())
-                .tried(answers.join(" / "))
+                .tried(Tried { text: answers.join(" / "), errno: Some(errno.raw_os_error()) })
                 .advice(advice));
         }
     }
@@ -173,11 +174,7 @@ pub fn unmount_patiently(point: &Path, limit: std::time::Duration) -> Result<Opt
 }
 
 fn refused(point: &Path, errno: Errno) -> TestbedError {
-    TestbedError::trial("the target could not be unmounted").tried(format!(
-        "umount {}: {}",
-        point.display(),
-        describe(&errno.into())
-    ))
+    TestbedError::trial("the target could not be unmounted").tried(attempt("umount", point, &errno.into()))
 }
 
 /// Makes the superblock mounted at `point` read-only and writable again, with `keep` among its options both times.

@@ -242,21 +242,17 @@ fn look(member: &dyn Control, disk: &TargetDevice, live: &[Entry], roots: &Roots
         let text = format!("set by a running fsb (process {}): {now}", entry.owner.pid);
         return finding(name, State::Ok, text, "");
     }
-    match (member.probe(roots).map_err(String::from), member.interferes(roots)) {
+    match (member.probe(roots), member.interferes(roots)) {
         (Ok(()), None) => finding(name, State::Ok, format!("available: {now}"), ""),
         (Ok(()), Some(why)) => finding(name, State::Warning, format!("available: {now}: {}", why.what), why.advice),
         // A control without anything to do here is not a defect.
-        (Err(why), _) if why.ends_with("nothing to do") => finding(name, State::Ok, why, ""),
-        (Err(why), _) if rustix::process::geteuid().is_root() || !root_would_help(&why) => {
+        (Err(why @ Refusal::NotNeeded(_)), _) => finding(name, State::Ok, why, ""),
+        // Root does not help if the machine lacks the feature.
+        (Err(why), _) if rustix::process::geteuid().is_root() || !why.is_for_lack_of_root() => {
             finding(name, State::Absent, format!("{why}; a run with this control warns and continues without it"), "")
         }
         (Err(why), _) => finding(name, State::Warning, format!("not available: {why}"), privilege::advice()),
     }
-}
-
-/// Returns whether a probe failed for lack of privileges. Root does not help if the machine lacks the feature.
-fn root_would_help(why: &str) -> bool {
-    ["only root", "Permission denied", "cannot be written"].iter().any(|sign| why.contains(sign))
 }
 
 /// The support for a file system on this machine.
@@ -743,6 +739,8 @@ mod tests {
         let found = look(control::find("governor").unwrap(), &TargetDevice::default(), &[], &nothing);
         assert!(found.text.starts_with("no cpufreq"), "{found:?}");
         assert_eq!((found.state, &found.advice[..]), (State::Absent, ""), "for every user: {found:?}");
+        let found = look(control::find("guest-memory").unwrap(), &TargetDevice::default(), &[], &nothing);
+        assert_eq!((found.state, &found.advice[..]), (State::Ok, ""), "there is nothing to do: {found:?}");
     }
 
     #[test]

@@ -265,9 +265,9 @@ impl Disks {
     /// Duplicates each disk for a guest.
     pub fn lend(&self) -> Result<Vec<HostDisk>, TestbedError> {
         let lend = |(number, (file, _)): (usize, &(OwnedFd, MediumRecord))| {
-            let file = file.try_clone().map_err(|error| {
-                TestbedError::machine("a disk cannot be lent to the virtual machine").tried(error.to_string())
-            })?;
+            let file = file
+                .try_clone()
+                .map_err(|error| TestbedError::machine("a disk cannot be lent to the virtual machine").tried(&error))?;
             Ok(HostDisk { file, serial: format!("{VM_SERIAL}{number}") })
         };
         self.disks.iter().enumerate().map(lend).collect()

@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fsb_sys::error::{TestbedError, describe};
+use fsb_sys::error::{Refusal, TestbedError};
 use fsb_sys::{poll_until, process};
 
 use crate::control;
@@ -47,14 +47,14 @@ pub struct Watcher {
 impl Watcher {
     /// Starts a watcher for the undo entries of this process, the coordinator. Must be called before the first entry.
     pub fn start() -> Result<Watcher, TestbedError> {
-        let fail = |why: String| {
+        let fail = |why: Refusal| {
             TestbedError::machine("this run has no watcher process")
                 .tried(why)
                 .advice("if the run is killed, run 'fsb clean' afterwards")
         };
         let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
-            .map_err(|errno| fail(format!("pipe: {}", describe(&errno.into()))))?;
-        let owner = serde_json::to_string(&Owner::current()).map_err(|error| fail(error.to_string()))?;
+            .map_err(|errno| fail(Refusal::call("pipe", &errno.into())))?;
+        let owner = serde_json::to_string(&Owner::current()).map_err(|error| fail(error.to_string().into()))?;
         let mut command = Command::new("/proc/self/exe");
         command.args([WATCHER_ARGUMENT, &owner]).current_dir("/");
         command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null());
@@ -62,7 +62,7 @@ impl Watcher {
             command.arg0(name);
         }
         process::detach(&mut command);
-        let process = command.spawn().map_err(|error| fail(format!("start it: {}", describe(&error))))?;
+        let process = command.spawn().map_err(|error| fail(Refusal::call("start it", &error)))?;
         Ok(Watcher { process, _lifeline: ours, left: false })
     }
 

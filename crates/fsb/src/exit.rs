@@ -127,15 +127,14 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 /// Returns the error as a message for programs.
 fn to_message(error: &anyhow::Error) -> Message {
     let Known { code, mut fields, help, .. } = known(error);
-    let message = error.to_string();
-    let causes = error.chain().skip(1).map(ToString::to_string);
-    let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
-    let number = error.chain().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
-    let name = number.and_then(errno::name).or_else(|| errno::name_in(&to_text(error)));
+    let name = errno_of(error, &fields).map(str::to_owned);
+    let help = name.as_deref().and_then(errno::advice_on_limits).map(str::to_owned).or(help);
     if let Some(name) = name {
         fields.entry("errno").or_insert_with(|| name.into());
     }
-    let help = errno::advice_on_limits(&to_text(error)).map(str::to_owned).or(help);
+    let message = error.to_string();
+    let causes = error.chain().skip(1).map(ToString::to_string);
+    let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
     Message {
         level: Level::Error,
         code: Some(code.name.to_owned()),
@@ -149,7 +148,7 @@ fn to_message(error: &anyhow::Error) -> Message {
 /// Returns the error as a terminal shows it: `error:` what failed and why, `help:` what to do.
 fn to_lines(error: &anyhow::Error) -> Vec<String> {
     let text = to_text(error);
-    let help = errno::advice_on_limits(&text).map(str::to_owned).or_else(|| known(error).help);
+    let help = advice_on_limits(error).map(str::to_owned).or_else(|| known(error).help);
     // Most messages end with their remedy, for users who log them in one line.
     let split = help.and_then(|help| Some((text.strip_suffix(&help)?.strip_suffix("; ")?.to_owned(), help)));
     match split {
@@ -160,6 +159,14 @@ fn to_lines(error: &anyhow::Error) -> Vec<String> {
 
 /// Returns the error with its causes. A cause that the error contains is not repeated.
 fn to_text(error: &anyhow::Error) -> String {
+    let text = without_advice(error);
+    match advice_on_limits(error).filter(|advice| !text.contains(advice)) {
+        Some(advice) => format!("{text}; {advice}"),
+        None => text,
+    }
+}
+
+fn without_advice(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {
@@ -168,10 +175,19 @@ fn to_text(error: &anyhow::Error) -> String {
             text = format!("{text}: {cause}");
         }
     }
-    match errno::advice_on_limits(&text).filter(|advice| !text.contains(advice)) {
-        Some(advice) => format!("{text}; {advice}"),
-        None => text,
-    }
+    text
+}
+
+fn advice_on_limits(error: &anyhow::Error) -> Option<&'static str> {
+    errno_of(error, &known(error).fields).and_then(errno::advice_on_limits)
+}
+
+/// Returns the name of the kernel's error that caused an error with these fields: of an error of the standard library,
+/// of the field, or else the one that the message quotes.
+fn errno_of<'f>(error: &anyhow::Error, fields: &'f Map<String, Value>) -> Option<&'f str> {
+    let number = error.chain().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
+    let named = || fields.get("errno").and_then(Value::as_str);
+    number.and_then(errno::name).or_else(named).or_else(|| errno::name_in(&without_advice(error)))
 }
 
 /// Returns the cause without the number that follows the text of kernel errors.

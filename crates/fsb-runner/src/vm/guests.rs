@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fsb_model::error::Tried;
 use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::units::show_bytes;
@@ -107,7 +108,7 @@ impl Guests for Qemu {
     fn boot(&mut self, release: Option<&str>, disks: Vec<HostDisk>) -> Result<Booted, TestbedError> {
         let Bootable { kernel, initramfs } = self.kernels.find(release)?;
         let (stream, protocol) = UnixStream::pair().map_err(|error| {
-            TestbedError::machine("the guest cannot be spoken to").tried(format!("socketpair: {error}"))
+            TestbedError::machine("the guest cannot be spoken to").tried(Tried::call("socketpair", &error))
         })?;
         let spec = MachineSpec {
             kernel,
@@ -169,7 +170,7 @@ pub(super) fn qemu_version() -> Result<String, TestbedError> {
     let answer = Command::new(&program).arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output();
     let answer = answer.map_err(|error| {
         TestbedError::machine(format!("{} cannot be executed", program.display()))
-            .tried(error.to_string())
+            .tried(&error)
             .advice("install it again")
     })?;
     let text = String::from_utf8_lossy(&answer.stdout);
@@ -325,7 +326,7 @@ fn initramfs_contents(setup: &Setup, release: &str) -> Result<Contents, TestbedE
     own.targets.retain(|target| target.runs_on(release));
     let needs = needs(&own)?;
     let init = std::env::current_exe().map_err(|error| {
-        TestbedError::machine("the program's own file is unknown").tried(format!("/proc/self/exe: {error}"))
+        TestbedError::machine("the program's own file is unknown").tried(Tried::call("/proc/self/exe", &error))
     })?;
     let mut modules = needs.modules;
     if setup.root.is_some() {

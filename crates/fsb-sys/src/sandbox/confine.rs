@@ -376,20 +376,19 @@ fn to_processors(cpus: &[u32]) -> Result<(), TestbedError> {
     if cpus.is_empty() {
         return Ok(());
     }
-    let fail = |tried: String| TestbedError::trial("the worker cannot be bound to its processors").tried(tried);
+    let fail = |tried: Refusal| TestbedError::trial("the worker cannot be bound to its processors").tried(tried);
     let known = |cpu: &u32| (*cpu as usize) < CpuSet::MAX_CPU;
     if !cpus.iter().all(known) {
-        return Err(fail(format!("fsb binds to the first {} at most", CpuSet::MAX_CPU)));
+        return Err(fail(format!("fsb binds to the first {} at most", CpuSet::MAX_CPU).into()));
     }
     let mut wanted = CpuSet::new();
     cpus.iter().for_each(|cpu| wanted.set(*cpu as usize));
-    sched_setaffinity(None, &wanted)
-        .map_err(|errno| fail(format!("sched_setaffinity: {}", describe(&errno.into()))))?;
+    sched_setaffinity(None, &wanted).map_err(|errno| fail(Refusal::call("sched_setaffinity", &errno.into())))?;
     // A cpuset may reduce the set without an error.
     match sched_getaffinity(None) {
         Ok(bound) if bound == wanted => Ok(()),
-        Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()))),
-        Err(errno) => Err(fail(format!("sched_getaffinity: {}", describe(&errno.into())))),
+        Ok(bound) => Err(fail(format!("only {} of {} are allowed here", bound.count(), wanted.count()).into())),
+        Err(errno) => Err(fail(Refusal::call("sched_getaffinity", &errno.into()))),
     }
 }
 
@@ -407,7 +406,7 @@ fn to_memory(nodes: &[u32]) -> Result<(), TestbedError> {
         return Ok(());
     }
     Err(TestbedError::trial("the worker's memory cannot be bound to its NUMA nodes")
-        .tried(format!("set_mempolicy: {}", describe(&io::Error::last_os_error()))))
+        .tried(Refusal::call("set_mempolicy", &io::Error::last_os_error())))
 }
 
 /// Number of steps after which the monitor kills a stopped worker. Steps are counted, not time: while the monitor

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 use fsb_model::errno::describe_spawn;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Refusal, TestbedError, describe};
+use crate::error::{Refusal, TestbedError, Tried, describe};
 use crate::magic;
 use crate::process::change_descriptors;
 
@@ -222,7 +222,7 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
     for isolation in wishes {
         match start(arguments, *isolation) {
             Ok(launched) => return Ok(launched),
-            Err(refusal) => refusals.push(refusal.to_string()),
+            Err(refusal) => refusals.push(refusal),
         }
     }
     let advice = match root_is_mounted() {
@@ -232,7 +232,7 @@ pub fn launch(arguments: &[OsString]) -> Result<Launched, TestbedError> {
     Err(TestbedError::machine("cannot start the supervisor process")
         .coded(&fsb_model::error::NO_SUPERVISOR)
         .field("root_is_mounted", root_is_mounted())
-        .tried(refusals.join("; "))
+        .tried(Refusal::all(&refusals))
         .advice(advice))
 }
 
@@ -469,7 +469,8 @@ const KILLED: i32 = 128 + libc::SIGKILL;
 /// The agent finds its connection with [`protocol`].
 pub fn supervise(arguments: &[OsString]) -> Result<i32, TestbedError> {
     let fail = |step: &str, error: &io::Error| {
-        TestbedError::machine("the supervisor process cannot work").tried(format!("{step}: {}", describe_spawn(error)))
+        let text = format!("{step}: {}", describe_spawn(error));
+        TestbedError::machine("the supervisor process cannot work").tried(Tried { text, errno: error.raw_os_error() })
     };
     die_with_parent();
     // A re-executed process is called `exe`. An error is ignored: only the name is lost.

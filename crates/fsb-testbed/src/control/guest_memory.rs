@@ -52,11 +52,12 @@ impl Control for GuestMemory {
 
     fn probe(&self, roots: &Roots) -> Result<(), Refusal> {
         if !host::is_virtual_machine(roots) {
-            return Err("not a virtual machine: nothing to do".into());
+            return Err(Refusal::NotNeeded("not a virtual machine: nothing to do".into()));
         }
         let order = order_file(roots);
         if order.exists() && rustix::fs::access(&order, rustix::fs::Access::WRITE_OK).is_err() {
-            return Err(format!("free-page reporting cannot be stopped: {} cannot be written", order.display()).into());
+            let why = format!("free-page reporting cannot be stopped: {} cannot be written", order.display());
+            return Err(Refusal::NeedsRoot(why.into()));
         }
         Ok(())
     }

@@ -466,5 +466,8 @@ pub(crate) fn device_settings() -> Result<(), Refusal> {
     if flags.contains(rustix::fs::StatVfsMountFlags::RDONLY) {
         return Err("/sys is mounted read-only, as in containers".into());
     }
-    if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may set up devices".into()) }
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Refusal::NeedsRoot("only root may set up devices".into())),
+    }
 }

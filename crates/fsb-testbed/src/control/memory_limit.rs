@@ -139,7 +139,7 @@ fn cannot(value: &str, why: Refusal) -> TestbedError {
 /// Returns the mechanism that can enforce the limit, or the reason why none can.
 fn means(request: &Limit, roots: &Roots) -> Result<Means, Refusal> {
     if !rustix::process::geteuid().is_root() {
-        return Err("only root can limit memory".into());
+        return Err(Refusal::NeedsRoot("only root can limit memory".into()));
     }
     let cgroup = || {
         let hierarchy = Hierarchy::find(roots, MEMORY)?;

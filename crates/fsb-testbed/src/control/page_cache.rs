@@ -44,7 +44,7 @@ impl Control for PageCache {
         if can_drop(roots) {
             Ok(())
         } else {
-            Err("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".into())
+            Err(Refusal::NeedsRoot("/proc/sys/vm/drop_caches cannot be written: only data can be made cold".into()))
         }
     }
 

@@ -132,7 +132,10 @@ impl Control for Services {
 
     fn probe(&self, _: &Roots) -> Result<(), Refusal> {
         systemd::present()?;
-        if rustix::process::geteuid().is_root() { Ok(()) } else { Err("only root may stop services".into()) }
+        match rustix::process::geteuid().is_root() {
+            true => Ok(()),
+            false => Err(Refusal::NeedsRoot("only root may stop services".into())),
+        }
     }
 
     fn set(&self, value: &str, context: &mut Context<'_>) -> Result<Applied, TestbedError> {

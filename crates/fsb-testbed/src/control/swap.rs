@@ -65,7 +65,7 @@ impl Control for Swap {
         if swap::active(roots).is_empty() || rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        Err("only root may switch swap off".into())
+        Err(Refusal::NeedsRoot("only root may switch swap off".into()))
     }
 
     /// Switches off the lowest priority first, so that undoing begins with the highest: the priorities that the kernel

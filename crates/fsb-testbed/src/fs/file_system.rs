@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
-use fsb_sys::error::{TestbedError, attempt, describe};
+use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount as kernel, mount_isolation, mountinfo, poll_until, program};
 
@@ -518,10 +518,9 @@ impl FuseServer {
         let path = program::require("ntfs-3g", package)?;
         // A file, because a full pipe would block the server.
         let complaints = rustix::fs::memfd_create("ntfs-3g", rustix::fs::MemfdFlags::CLOEXEC)
-            .map_err(|errno| TestbedError::machine("no memory for a log").tried(describe(&errno.into())))?;
+            .map_err(|errno| TestbedError::machine("no memory for a log").tried(&std::io::Error::from(errno)))?;
         let complaints = File::from(complaints);
-        let log =
-            complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(describe(&error)))?;
+        let log = complaints.try_clone().map_err(|error| TestbedError::machine("descriptor").tried(&error))?;
         let mut command = Command::new(&path);
         command.args(["-o", options]).args([device, point]).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

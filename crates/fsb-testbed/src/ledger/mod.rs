@@ -15,8 +15,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fsb_model::errno::advice_on_limits;
-use fsb_sys::error::{Refusal, TestbedError, attempt, describe};
+use fsb_model::errno;
+use fsb_sys::error::{Refusal, TestbedError, Tried, attempt};
 use fsb_sys::process::{stat_field, state};
 use fsb_sys::{Roots, cgroup, md};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
@@ -354,7 +354,7 @@ pub enum Fate {
     /// The change could not be undone, for this reason. The entry stays.
     Failed(String),
     /// fsb did not write the entry, or cannot read it, for this reason. The entry stays.
-    Refused(String),
+    Refused(Tried),
 }
 
 /// An entry and the result of replaying it.
@@ -389,7 +389,9 @@ impl std::fmt::Display for Replayed {
             Fate::Failed(why) => write!(f, "could not be undone: {}: {why} (entry {})", self.what, self.file.display()),
             Fate::Refused(why) => {
                 let shown = self.file.display();
-                let advice = advice_on_limits(why).unwrap_or("check the entry, undo its change by hand, and remove it");
+                let on_limits = why.errno.and_then(errno::name).and_then(errno::advice_on_limits);
+                let advice = on_limits.unwrap_or("check the entry, undo its change by hand, and remove it");
+                let why = &why.text;
                 write!(f, "refused, not undone: {shown}: {why}; {advice}")
             }
         }
@@ -423,7 +425,7 @@ pub fn leftovers(directory: &Path, rules: Rules) -> Vec<(PathBuf, Result<Entry, 
     match Store::open(directory) {
         Ok(store) => entries(&store, Guard { rules, roots: &Roots::default() }),
         Err(error) if is_absent(&error) => Vec::new(),
-        Err(error) => vec![(directory.to_owned(), Err(describe(&error).into()))],
+        Err(error) => vec![(directory.to_owned(), Err(Refusal::call("open it", &error)))],
     }
 }
 
@@ -446,7 +448,7 @@ fn replay_where(directory: &Path, boot_id: &str, guard: Guard<'_>, is_over: impl
         Err(error) if is_absent(&error) => return Vec::new(),
         Err(error) => {
             let what = "the undo ledger".to_owned();
-            return vec![Replayed { file: directory.to_owned(), what, fate: Fate::Refused(describe(&error)) }];
+            return vec![Replayed { file: directory.to_owned(), what, fate: Fate::Refused((&error).into()) }];
         }
     };
     remove_unfinished(&store, &is_over);
@@ -478,7 +480,7 @@ fn read_entry(store: &Store, name: &OsStr, guard: Guard<'_>) -> Option<Result<En
     let text = match store.read(name) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => return Some(Err(describe(&error).into())),
+        Err(error) => return Some(Err(Refusal::call("read it", &error))),
     };
     let entry = serde_json::from_slice::<Entry>(&text);
     Some(entry.map_err(|error| format!("it is not readable: {error}").into()).and_then(|entry| {

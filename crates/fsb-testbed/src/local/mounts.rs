@@ -41,16 +41,16 @@ impl MountRoot {
         let mut refusals = Vec::new();
         for place in std::iter::once(USUAL).chain(OTHERS).map(PathBuf::from) {
             if hides_something(&place, setup) {
-                refusals.push(format!("{} contains a target, an image or the program", place.display()));
+                refusals.push(format!("{} contains a target, an image or the program", place.display()).into());
                 continue;
             }
             match make_directory(&place).and_then(|()| mount_tmpfs(&place)) {
                 Ok(nodes) => return Ok(MountRoot { path: place, nodes, next: 0 }),
-                Err(refusal) => refusals.push(refusal.to_string()),
+                Err(refusal) => refusals.push(refusal),
             }
         }
         Err(TestbedError::machine("no directory for mount points")
-            .tried(refusals.join("; "))
+            .tried(Refusal::all(&refusals))
             .advice("run as root outside a container that forbids mounting, or measure a directory (fsb run /path)"))
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
 use fsb_sys::block::DeviceNumber;
-use fsb_sys::error::{Refusal, TestbedError, attempt, describe};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
 use fsb_sys::pinned::{Node, Pinned};
@@ -208,7 +208,7 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
     }
     let flags = rustix::fs::fcntl_getfl(&image).map_err(fail)?;
     match rustix::fs::fcntl_setfl(&image, flags | OFlags::DIRECT) {
-        Err(Errno::INVAL) => return Err(not_direct(dir).tried("fcntl O_DIRECT: Invalid argument (EINVAL)")),
+        Err(Errno::INVAL) => return Err(not_direct(dir).tried(Refusal::call("fcntl O_DIRECT", &Errno::INVAL.into()))),
         other => other.map_err(fail)?,
     }
     match rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size) {
@@ -330,7 +330,7 @@ fn make_filled_memory(
     let size = request.size;
     let fail = |error: &std::io::Error| {
         TestbedError::machine("the RAM image could not be made")
-            .tried(format!("memfd of {}: {}", show_bytes(size as f64), describe(error)))
+            .tried(Refusal::call(format!("memfd of {}", show_bytes(size as f64)), error))
             .advice("choose a smaller --size, or @loop")
     };
     let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
@@ -378,9 +378,9 @@ impl AttachedImage {
         let mut attached: Vec<AttachedImage> = Vec::new();
         let layout = layout(request.size, slices);
         let made = layout.iter().try_for_each(|slice| {
-            let image = image.try_clone().map_err(|error| {
-                TestbedError::machine("the image could not be divided").tried(fsb_sys::error::describe(&error))
-            })?;
+            let image = image
+                .try_clone()
+                .map_err(|error| TestbedError::machine("the image could not be divided").tried(&error))?;
             attached.push(AttachedImage::attach_slice(image, Some(*slice), mode, request, ledger)?);
             attached.last_mut().map_or(Ok(()), complete)
         });

@@ -13,9 +13,9 @@ use fsb_codes::notice;
 use fsb_compat::filebench::personality::{self, Personality, SystemSize};
 use fsb_compat::filebench::print::{self, Line, OperationClass};
 use fsb_compat::filebench::wml::{self, Reading, Run, Script};
-use fsb_engine::{Job, Live, Measurement, Sizing, Step, Task, latency, workload};
+use fsb_engine::{EngineError, Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
-use fsb_model::{Durability, WorkloadSpec, errno};
+use fsb_model::{Durability, WorkloadSpec};
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 
@@ -259,14 +259,14 @@ enum Failed {
     /// A signal came.
     Interrupted,
     /// A step was refused, or its worker died.
-    Why(String),
+    Why(WorkerError),
 }
 
 impl From<WorkerError> for Failed {
     fn from(error: WorkerError) -> Self {
         match error {
             WorkerError::Interrupted => Failed::Interrupted,
-            error => Failed::Why(error.to_string()),
+            error => Failed::Why(error),
         }
     }
 }
@@ -292,11 +292,8 @@ fn measure_all(script: &Script, request: &Choices) -> anyhow::Result<u8> {
             }
             Err(Failed::Why(why)) => {
                 let place = run.line.map_or_else(String::new, |line| format!("line {line}: "));
-                let fields = [
-                    ("line", run.line.into()),
-                    ("reason", why.as_str().into()),
-                    ("errno", errno::name_in(&why).into()),
-                ];
+                let fields =
+                    [("line", run.line.into()), ("reason", why.to_string().into()), ("errno", why.errno().into())];
                 let text = format!("{place}run: {why}. The files of this run are removed");
                 notify(&notice::RUN_FAILED, fields, &text);
                 code = exit::TRIALS;
@@ -344,7 +341,9 @@ impl MeasuringSession<'_> {
         }
         let measurement = match self.step(run, Step::Measure, root, "operations")? {
             Ok(Some(measurement)) => measurement,
-            Ok(None) => return Ok(Err(Failed::Why("the worker measured nothing".to_owned()))),
+            Ok(None) => {
+                return Ok(Err(Failed::Why(WorkerError::Engine(EngineError::new("the worker measured nothing")))));
+            }
             Err(failed) => return Ok(Err(failed)),
         };
         let seconds = measurement.timed_ns as f64 * 1e-9;

@@ -15,8 +15,7 @@ use clap::{Args, ValueEnum};
 use fsb_codes::notice;
 use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
-use fsb_engine::{Live, Measurement, Sizing, Step, Task, latency, mix, workload};
-use fsb_model::errno;
+use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use jiff::Timestamp;
@@ -186,14 +185,14 @@ enum Failed {
     /// A signal came.
     Interrupted,
     /// A step of this job was refused, or its worker died.
-    Why(String, usize, String),
+    Why(String, usize, WorkerError),
 }
 
 impl Failed {
     fn new(job: &FioJob, error: WorkerError) -> Failed {
         match error {
             WorkerError::Interrupted => Failed::Interrupted,
-            error => Failed::Why(job.name.clone(), job.line, error.to_string()),
+            error => Failed::Why(job.name.clone(), job.line, error),
         }
     }
 }
@@ -216,8 +215,7 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Op
                 return Err(signals.failure("interrupted: the files of the jobs are removed"));
             }
             Err(Failed::Why(name, line, why)) => {
-                let fields =
-                    [("line", line.into()), ("reason", why.as_str().into()), ("errno", errno::name_in(&why).into())];
+                let fields = [("line", line.into()), ("reason", why.to_string().into()), ("errno", why.errno().into())];
                 let file = arguments.file.display();
                 let text = format!("{file}:{line}: job '{name}': {why}. The files of the jobs are removed");
                 notify(&notice::RUN_FAILED, fields, &text);
@@ -323,7 +321,7 @@ fn measure_processes(
         let report = worker.result::<Steps>(&mut |live| progress.tell("measuring", live));
         let report = report.map_err(|error| Failed::new(process.job, error))?;
         worker.close();
-        let nothing = || Failed::Why(process.job.name.clone(), process.job.line, "nothing was measured".to_owned());
+        let nothing = || Failed::new(process.job, WorkerError::Engine(EngineError::new("nothing was measured")));
         measured.push(report.whole().ok_or_else(nothing)?);
     }
     Ok(measured)

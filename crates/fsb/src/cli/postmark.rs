@@ -18,7 +18,6 @@ use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, pool, source};
 use fsb_engine::EngineError;
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
-use fsb_model::errno;
 use fsb_model::postmark::{Act, Operation, Tally};
 use fsb_runner::worker::{Requester, Work, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
@@ -188,12 +187,8 @@ impl PostmarkSession {
             RunResult::Report(text) => emit(file, &text).and(late),
             RunResult::Failed(why) => {
                 self.failed = true;
-                if let Some(why) = why {
-                    let fields = [
-                        ("place", place.into()),
-                        ("reason", why.as_str().into()),
-                        ("errno", errno::name_in(&why).into()),
-                    ];
+                if let Some((why, errno)) = why {
+                    let fields = [("place", place.into()), ("reason", why.as_str().into()), ("errno", errno.into())];
                     notify(&notice::RUN_FAILED, fields, &format!("{place}: run: {why}"));
                 }
                 Ok(())
@@ -273,8 +268,8 @@ impl Script {
 enum RunResult {
     /// The run finished; its report.
     Report(String),
-    /// The run failed; the reason, unless it was printed already.
-    Failed(Option<String>),
+    /// The run failed; the reason and the name of the kernel's error, unless they were printed already.
+    Failed(Option<(String, Option<&'static str>)>),
     /// A signal interrupted the run.
     Interrupted,
 }
@@ -343,7 +338,7 @@ fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyh
         Ok(Err(error @ (Ended::Failed(_) | Ended::Left { .. }))) => {
             results::print("\n")?;
             let left = if matches!(error, Ended::Failed(_)) { ". The files of this run are removed" } else { "" };
-            return Ok(RunResult::Failed(Some(format!("{error}{left}"))));
+            return Ok(RunResult::Failed(Some((format!("{error}{left}"), error.errno_name()))));
         }
         Err(error) => {
             results::print("\n")?;
@@ -352,7 +347,7 @@ fn run(settings: &Settings, verify: bool, turn: Turn, signals: &Signals) -> anyh
                 Ok(()) => ". The files of this run are removed".to_owned(),
                 Err(why) => format!("; and its files are not all removed: {why}"),
             };
-            return Ok(RunResult::Failed(Some(format!("{error}{left}"))));
+            return Ok(RunResult::Failed(Some((format!("{error}{left}"), error.errno()))));
         }
     };
     printed?;
