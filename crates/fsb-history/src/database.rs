@@ -39,6 +39,9 @@ impl DatabaseError {
 
 type Result<T> = std::result::Result<T, DatabaseError>;
 
+/// Receives each row of a statement, which it may empty.
+type ReadRow<'r> = &'r mut dyn FnMut(&mut Row) -> Result<()>;
+
 /// A value of a statement or of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
@@ -95,13 +98,8 @@ pub(crate) trait Database: std::fmt::Debug + Send {
     fn batch(&mut self, statements: &str) -> Result<()>;
     /// Executes a statement.
     fn execute(&mut self, statement: &str, values: &[Value]) -> Result<()>;
-    /// Calls `read` with each row of a statement, which it may empty. Ends with its first error.
-    fn read_rows(
-        &mut self,
-        statement: &str,
-        values: &[Value],
-        read: &mut dyn FnMut(&mut Row) -> Result<()>,
-    ) -> Result<()>;
+    /// Passes each row of a statement to `read`. Ends with its first error.
+    fn read_rows(&mut self, statement: &str, values: &[Value], read: ReadRow<'_>) -> Result<()>;
     /// Returns the rows of a statement.
     fn query(&mut self, statement: &str, values: &[Value]) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
@@ -149,12 +147,7 @@ impl Database for Sqlite {
         Ok(())
     }
 
-    fn read_rows(
-        &mut self,
-        statement: &str,
-        values: &[Value],
-        read: &mut dyn FnMut(&mut Row) -> Result<()>,
-    ) -> Result<()> {
+    fn read_rows(&mut self, statement: &str, values: &[Value], read: ReadRow<'_>) -> Result<()> {
         let mut statement = self.0.prepare_cached(statement)?;
         let columns = statement.column_count();
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
@@ -233,7 +226,7 @@ mod server {
     use postgres::types::{IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
     use postgres::{Client, Config, NoTls, Statement};
 
-    use super::{Database, DatabaseError, Duration, PATIENCE, Result, Row, Value};
+    use super::{Database, DatabaseError, Duration, PATIENCE, ReadRow, Result, Row, Value};
 
     /// The time limit for connecting to a server, unless the URL sets `connect_timeout`.
     const CONNECT: Duration = Duration::from_secs(10);
@@ -293,12 +286,7 @@ mod server {
             Ok(())
         }
 
-        fn read_rows(
-            &mut self,
-            statement: &str,
-            values: &[Value],
-            read: &mut dyn FnMut(&mut Row) -> Result<()>,
-        ) -> Result<()> {
+        fn read_rows(&mut self, statement: &str, values: &[Value], read: ReadRow<'_>) -> Result<()> {
             let statement = self.prepare(statement)?;
             let rows = self.client.query(&statement, &parameters(values))?;
             let row = |row: postgres::Row| -> Result<Row> {
