@@ -5,12 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use fsb_sys::program;
 use rand::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use serde_json::Value;
 
 use crate::bench::Options;
-use crate::compare::program;
+use crate::compare;
 use crate::peers::{self, Median};
 
 /// The processes of all sides.
@@ -25,6 +26,8 @@ const FILES: &str = "10000";
 /// A program beside `fsb-mpi`.
 struct Peer {
     name: &'static str,
+    /// Whether users build it themselves, so that it may be missing.
+    is_foreign: bool,
     /// The operations of both, in the order of the phases.
     operations: &'static [&'static str],
     /// The group of `fsb-mpi` that does the same.
@@ -38,12 +41,14 @@ fn peers() -> [Peer; 3] {
     [
         Peer {
             name: "fsb run",
+            is_foreign: false,
             operations: &["write", "read"],
             group: format!("{moving}durable = true\n"),
             measure: of_fsb,
         },
         Peer {
             name: "ior",
+            is_foreign: true,
             operations: &["write", "read"],
             // IOR leaves the page cache as it is, and fsb-mpi asks the kernel to forget what it wrote.
             group: format!("{moving}durable = true\nbackend = 'direct'\n"),
@@ -51,6 +56,7 @@ fn peers() -> [Peer; 3] {
         },
         Peer {
             name: "mdtest",
+            is_foreign: true,
             operations: &["create", "stat", "delete"],
             group: format!("phases = ['create', 'stat', 'delete']\nshared = 'none'\nfiles = {FILES}\nfile_size = 0\n"),
             measure: of_mdtest,
@@ -70,7 +76,7 @@ fn plan() -> String {
 /// Measures and prints. Without root, mpirun or fsb-mpi it prints that it skips this part, and without a peer that it skips
 /// that one.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let fsb_mpi = program()?.with_file_name("fsb-mpi");
+    let fsb_mpi = compare::program()?.with_file_name("fsb-mpi");
     if !rustix::process::geteuid().is_root() || !peers::is_here("mpirun") || !fsb_mpi.exists() {
         println!(
             "\nfsb-mpi is left out: it needs root, mpirun, and cargo build --release --package fsb-mpi --features mpi"
@@ -90,8 +96,9 @@ pub fn run(options: &Options) -> anyhow::Result<()> {
 
 /// Prints the ratios of the rates of fsb-mpi to those of the peer.
 fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::Result<()> {
-    let Peer { name, operations, group, measure } = peer;
-    if *name != "fsb run" && !is_in_path(name) {
+    let Peer { name, is_foreign, operations, group, measure } = peer;
+    // IOR and mdtest have no `--version`.
+    if *is_foreign && program::find(name).is_none() {
         println!("\n{name} is not in PATH and left out: build it from github.com/hpc/ior");
         return Ok(());
     }
@@ -123,11 +130,6 @@ fn beside(peer: &Peer, pairs: u32, directory: &Path, fsb_mpi: &Path) -> anyhow::
     Ok(())
 }
 
-/// IOR and mdtest have no `--version`.
-fn is_in_path(program: &str) -> bool {
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|at| at.join(program).is_file()))
-}
-
 fn mpirun(program: &Path) -> Command {
     let mut command = Command::new("mpirun");
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
@@ -136,7 +138,7 @@ fn mpirun(program: &Path) -> Command {
 }
 
 fn of_fsb(directory: &Path) -> anyhow::Result<Vec<f64>> {
-    let mut command = Command::new(program()?);
+    let mut command = Command::new(compare::program()?);
     command.args(["run", "plan.toml", "./files", "--out", "fsb", "--quiet"]);
     rates(command, directory, "fsb", &["write", "read"])
 }
