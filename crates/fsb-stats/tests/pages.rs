@@ -208,8 +208,8 @@ fn run(setting: Setting, pages: usize) -> Seen {
 }
 
 /// Pages a setting: some for a test, thousands for the table.
-fn pages() -> usize {
-    std::env::var("FSB_PAGES").ok().and_then(|pages| pages.parse().ok()).unwrap_or(200)
+fn pages(default: usize) -> usize {
+    std::env::var("FSB_PAGES").ok().and_then(|pages| pages.parse().ok()).unwrap_or(default)
 }
 
 /// Three standard errors of a share of 5 % above it.
@@ -219,7 +219,7 @@ fn tolerated(pages: usize) -> f64 {
 
 #[test]
 fn pages_of_equals_seldom_show_a_difference() {
-    let pages = pages();
+    let pages = pages(200);
     for (targets, blocks) in [(2, 6), (2, 12), (2, 22), (3, 6), (3, 12), (3, 18), (3, 21), (6, 6), (6, 12)] {
         let equal = Setting { targets, blocks, ..INDEPENDENT };
         for setting in [
@@ -240,19 +240,23 @@ fn pages_of_equals_seldom_show_a_difference() {
 /// Beyond what the rule was made for: the table says what becomes of it.
 #[test]
 fn the_limits_of_the_rule_are_documented() {
-    let pages = pages();
+    let pages = pages(200);
+    // Nothing is asserted of drift.
+    let is_table = std::env::var_os("FSB_PAGES").is_some();
     for (targets, blocks) in [(2, 12), (2, 22), (3, 12), (3, 18)] {
         let equal = Setting { targets, blocks, ..INDEPENDENT };
         let related = run(Setting { correlation: 0.3, ..equal }, pages);
-        let drifting = run(Setting { drift: 0.2, ..equal }, pages);
+        if is_table {
+            run(Setting { drift: 0.2, ..equal }, pages);
+        }
         assert!(related.differs / related.pages < 0.2 && related.covered / related.intervals > 0.9, "{related:?}");
-        assert!(drifting.pages > 0.0);
     }
 }
 
 #[test]
 fn real_differences_are_found() {
-    let pages = pages();
+    // Means over twelve cases of each page vary less than shares of pages.
+    let pages = pages(100);
     for (targets, blocks, decided, half_width) in [
         (2, 6, 6.5, 0.065),
         (2, 12, 7.5, 0.055),

@@ -559,7 +559,7 @@ mod tests {
                     }
                     Fate::Chatters => {
                         while lines
-                            .send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".repeat(5000) })))
+                            .send(&Reply::Progress(begun(Activity::FillMedium { medium: "x".to_owned() })))
                             .is_ok()
                         {}
                         return;
@@ -578,7 +578,7 @@ mod tests {
                         let reply =
                             TrialReply { measured: Some(measured), ..crate::agent::refused_lost(String::new()) };
                         let line = serde_json::to_string(&Reply::Measured(vec![(0, reply)])).unwrap() + "\n";
-                        let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(2 << 20));
+                        let numbers = format!("\"samples\":[{}1]", "1e15,".repeat(1 << 20));
                         assert!(line.contains("\"samples\":[1.0]"), "{line}");
                         let _ = lines.send_raw(line.replace("\"samples\":[1.0]", &numbers).as_bytes());
                         continue;

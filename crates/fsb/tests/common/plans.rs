@@ -54,11 +54,38 @@ files = 50
 durability = "end"
 "#;
 
-/// Writes the suite `quick` with samples of a millisecond to `directory`: many trials, each with one repetition.
+/// Writes a plan of three workloads of the suite `quick` to `fast.toml` in `directory`. Samples take a millisecond: each
+/// trial has one repetition.
 pub fn fast_plan(directory: &Path) -> PathBuf {
+    write_fast_plan(directory, FAST)
+}
+
+/// Writes the whole suite `quick`, of 12 workloads, to `fast.toml` in `directory`, with samples of a millisecond.
+pub fn fast_suite(directory: &Path) -> PathBuf {
+    write_fast_plan(directory, "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n")
+}
+
+const FAST: &str = r#"
+[repetition]
+sample_time = "1ms"
+[[workload]]
+name = "write"
+block_size = "1M"
+durability = "end"
+[[workload]]
+name = "read"
+block_size = "1M"
+cache = "cold"
+[[workload]]
+name = "create"
+file_size = "4K"
+durability = "end"
+"#;
+
+fn write_fast_plan(directory: &Path, plan: &str) -> PathBuf {
     on_two_processors();
     let path = directory.join("fast.toml");
-    fs::write(&path, "suite = 'quick'\n[repetition]\nsample_time = '1ms'\n").expect("the plan is written");
+    fs::write(&path, plan).expect("the plan is written");
     path
 }
 

@@ -34,7 +34,7 @@ fn dump(page: &Path, profile: &Path) -> (String, String) {
 fn the_report_draws_its_charts_without_network_or_errors() {
     needs!(program "chromium");
     let scratch = scratch();
-    fast_plan(scratch.path());
+    fast_suite(scratch.path());
     let arguments =
         ["run", "fast.toml", "null", "slow=null,slowdown=8%", "--blocks", "6", "--seed", "11", "--out", "run", "-q"];
     expect_code(&fsb(scratch.path(), &arguments), 0);
@@ -221,7 +221,7 @@ fn a_browser_searches_series_and_runs() {
         browser.click(".bar form button");
         assert_eq!(browser.value("document.querySelector('#q').value"), text);
     };
-    search(&mut browser, "READ a=null");
+    search(&mut browser, "DURABLE a=null");
     let found = expect_page(&mut browser, &server);
     assert!(found["total"].as_u64().unwrap() > 1, "{found:#}");
     assert_eq!(browser.value("document.querySelectorAll('tbody tr').length"), entries(&found["series"]));

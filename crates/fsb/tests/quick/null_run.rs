@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Running, command, expect_code, expect_no_traces, fails, fast_plan, fsb, record, scratch, stdout, traces, trials,
+    Running, command, expect_code, expect_no_traces, fails, fast_plan, fast_suite, fsb, record, scratch, stdout,
+    traces, trials,
 };
 
 /// Replaces text that differs between two runs of one plan: kernel, durations, directory, warnings about the machine.
@@ -39,6 +40,11 @@ fn redacted_line(line: &str) -> String {
 
 fn run(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
     fast_plan(directory);
+    measure(directory, out, arguments)
+}
+
+/// Runs the plan that the directory has.
+fn measure(directory: &Path, out: &str, arguments: &[&str]) -> std::process::Output {
     let mut all = vec!["run", "fast.toml", "--seed", "42", "--out", out, "--quiet"];
     all.extend(arguments);
     fsb(directory, &all)
@@ -49,15 +55,14 @@ fn a_whole_run_is_the_same_to_the_last_digit() {
     let before = traces();
     let scratch = scratch();
     let targets = ["null", "slow=null,slowdown=10%", "same=null", "--blocks", "6"];
-    let first = run(scratch.path(), "one", &targets);
-    expect_code(&first, 0);
-    let second = run(scratch.path(), "two", &targets);
-    expect_code(&second, 0);
-    let table = |name: &str| fs::read_to_string(scratch.path().join(name).join("trials.csv")).unwrap();
-    let kernel = record(&scratch.path().join("one"))["host"]["kernel"].as_str().unwrap().to_owned();
-    assert_eq!(table("one"), table("two"));
-    insta::assert_snapshot!("first_screen", redacted(&stdout(&first)));
-    insta::assert_snapshot!("trials_csv", table("one").replace(&kernel, "[kernel]"));
+    fast_suite(scratch.path());
+    let output = measure(scratch.path(), "run", &targets);
+    expect_code(&output, 0);
+    let table = fs::read_to_string(scratch.path().join("run/trials.csv")).unwrap();
+    let kernel = record(&scratch.path().join("run"))["host"]["kernel"].as_str().unwrap().to_owned();
+    insta::assert_snapshot!("first_screen", redacted(&stdout(&output)));
+    // The snapshot is of another run of the plan.
+    insta::assert_snapshot!("trials_csv", table.replace(&kernel, "[kernel]"));
     expect_no_traces(&before);
 }
 
@@ -206,7 +211,8 @@ fn another_seed_is_another_run() {
 #[test]
 fn a_known_slowdown_is_found_and_no_difference_is_not() {
     let scratch = scratch();
-    let output = run(scratch.path(), "run", &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "10"]);
+    fast_suite(scratch.path());
+    let output = measure(scratch.path(), "run", &["a=null", "b=null", "c=null,slowdown=100%", "--blocks", "6"]);
     expect_code(&output, 0);
     let report = fsb(scratch.path(), &["report", "run", "--format", "json"]);
     expect_code(&report, 0);
@@ -292,7 +298,9 @@ fn the_plan_that_is_printed_resolves_to_itself() {
 #[test]
 fn precision_stops_as_soon_as_every_cell_is_narrow_enough() {
     let scratch = scratch();
-    let output = run(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
+    let plan = "[repetition]\nsample_time = '20ms'\n[[workload]]\nname = 'rename'\nfiles = 200\n";
+    fs::write(scratch.path().join("fast.toml"), plan).unwrap();
+    let output = measure(scratch.path(), "run", &["a=null", "b=null", "--precision", "50%", "--budget", "2m"]);
     expect_code(&output, 0);
     let reason = record(&scratch.path().join("run"))["stop_reason"].clone();
     assert_eq!((&reason["kind"], &reason["half_width"]), (&"precise".into(), &0.5.into()), "{reason}");

@@ -8,11 +8,12 @@ use crate::common::{command, expect_code, expect_refusals, fast_plan, fsb, scrat
 #[test]
 fn theta_decides_which_difference_matters() {
     let scratch = scratch();
-    fast_plan(scratch.path());
+    let plan = "[repetition]\nsample_time = '1ms'\n[[workload]]\nname = 'rename'\nfiles = 100\n";
+    fs::write(scratch.path().join("plan.toml"), plan).unwrap();
     let shown = |theta: &str, out: &str| {
         let arguments = [
             "run",
-            "fast.toml",
+            "plan.toml",
             "null",
             "slow=null,slowdown=10%",
             "--seed",
@@ -81,7 +82,7 @@ fn an_unsafe_target_is_marked_in_every_output_and_does_not_win() {
     fs::write(&path, record.to_string()).unwrap();
     let report = |format: &str| stdout(&fsb(scratch.path(), &["report", "run", "--format", format]));
     let screen = report("text").replace('\n', " ");
-    assert!(screen.starts_with("slow is the only safe target at 12 workloads; quick (unsafe: a power"), "{screen}");
+    assert!(screen.starts_with("slow is the only safe target at 3 workloads; quick (unsafe: a power"), "{screen}");
     assert!(!screen.contains("is fastest"), "{screen}");
     for (format, mark) in
         [("markdown", "quick (unsafe)"), ("html", "quick (unsafe)"), ("json", "\"unsafe\""), ("csv", ",barrier=0\n")]

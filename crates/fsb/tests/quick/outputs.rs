@@ -376,7 +376,7 @@ fn reports_of_suites_fit_the_schema() {
     let scratch = scratch();
     let validator = validator(include_str!("../../schema/report.json"));
     fs::write(scratch.path().join("small.toml"), "[repetition]\nsample_time = '1ms'\nblocks = 3\n").unwrap();
-    for suite in ["quick", "scaling", "open-loop", "postmark"] {
+    for suite in ["scaling", "open-loop", "postmark"] {
         let run = ["run", "small.toml", "--suite", suite, "null", "slow=null,slowdown=10%", "--scale", "1/64"];
         expect_code(&fsb(scratch.path(), &[&run[..], &["--out", suite, "-q"]].concat()), 0);
         check(&validator, &document(scratch.path(), &["report", suite, "--format", "json"]));

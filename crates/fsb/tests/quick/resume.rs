@@ -23,11 +23,11 @@ fn interrupted(keep: usize) -> tempfile::TempDir {
 fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let whole = interrupted(10_000);
     let table = fs::read_to_string(whole.path().join("run/trials.csv")).unwrap();
-    // Twelve cells on two targets: warm-up, block 1, and half of block 2.
-    let cut = interrupted(24 * 2 + 11);
+    // Three cells on two targets: warm-up, block 1, and half of block 2.
+    let cut = interrupted(6 * 2 + 3);
     let output = fsb_json(cut.path(), &["run", "--resume", "run"]);
     expect_code(&output, 0);
-    assert_eq!(message(&output, "note/block-retried")["fields"]["trials"], 11);
+    assert_eq!(message(&output, "note/block-retried")["fields"]["trials"], 3);
     assert_eq!(message(&output, "warning/journal")["fields"]["path"], "run");
     let without_order = |table: &str| {
         let mut reader = csv::Reader::from_reader(table.as_bytes());
@@ -44,13 +44,13 @@ fn a_resumed_run_has_the_numbers_of_one_that_was_never_interrupted() {
     let resumed = fs::read_to_string(cut.path().join("run/trials.csv")).unwrap();
     assert_eq!(without_order(&resumed), without_order(&table));
     let trials = trials(&cut.path().join("run"));
-    assert_eq!(trials.iter().filter(|trial| trial["superseded"] == true).count(), 11);
+    assert_eq!(trials.iter().filter(|trial| trial["superseded"] == true).count(), 3);
     assert_eq!(record(&cut.path().join("run"))["segments"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn an_interrupted_warm_up_is_made_again() {
-    let cut = interrupted(7);
+    let cut = interrupted(4);
     let run = cut.path().join("run");
     let mut record = record(&run);
     record["amounts"] = serde_json::json!({});
@@ -58,7 +58,7 @@ fn an_interrupted_warm_up_is_made_again() {
     fs::write(run.join("run.json"), record.to_string()).unwrap();
     expect_code(&fsb(cut.path(), &["run", "--resume", "run", "-q"]), 0);
     let counting = trials(&run).iter().filter(|trial| trial["superseded"] != true).count();
-    assert_eq!(counting, 24 * 4);
+    assert_eq!(counting, 6 * 4);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_complete_run_and_another_kernel_are_refused() {
     expect_code(&fsb(scratch.path(), &["run", "fast.toml", "null", "--blocks", "1", "--out", "run", "-q"]), 0);
     fails(scratch.path(), &["run", "--resume", "run"], 2, "run/complete");
 
-    let cut = interrupted(30);
+    let cut = interrupted(9);
     let run = cut.path().join("run");
     let mut record = record(&run);
     record["segments"][0]["kernel"] = "2.6.18".into();
@@ -105,7 +105,7 @@ fn a_set_holds_complete_runs_and_is_compared_as_one() {
     let output = fsb(scratch.path(), &["compare", "old=old", "new=new"]);
     expect_code(&output, 0);
     let text = stdout(&output);
-    assert!(text.contains("old") && text.contains("new") && text.contains("read 1M, warm"), "{text}");
+    assert!(text.contains("old") && text.contains("new") && text.contains("read 1M, cold"), "{text}");
 }
 
 #[test]
