@@ -852,7 +852,12 @@ mod tests {
         watch.follow(Some(child.id()), None).expect("follow");
         let (mut input, mut output) = (child.stdin.take().expect("pipe"), child.stdout.take().expect("pipe"));
         let mut byte = [0u8];
+        let state = || crate::process::state(&std::fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?);
         for _ in 0..100 {
+            // On a shared processor each byte could otherwise be there before the child asks for it.
+            while state() != Some('S') {
+                std::thread::yield_now();
+            }
             input.write_all(b"x").expect("write");
             std::io::Read::read_exact(&mut output, &mut byte).expect("read");
         }
