@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use fsb_model::run::TargetRecord;
-use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
+use fsb_model::{Bytes, FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
 use crate::run::{Summary, risks};
@@ -19,6 +19,10 @@ use crate::{mark, visible};
 const DEVICE: &str = "/dev/YOUR-DEVICE";
 /// The placeholder of the mount point.
 const POINT: &str = "/your/mountpoint";
+/// The placeholder of the directory that a server exports.
+const EXPORT: &str = "/your/export";
+/// The placeholder of what a client of NFS mounts.
+const OF_SERVER: &str = "YOUR-SERVER:/your/export";
 
 /// A target in the order of the output, with its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,6 +145,8 @@ pub(crate) struct Recipe {
     make: Option<String>,
     /// The commands that change its features afterwards.
     tune: Vec<String>,
+    /// Mounts the file system on a server and exports it; empty for what is mounted where it is used.
+    serve: Vec<String>,
     mount: String,
     /// The line of /etc/fstab.
     pub(crate) fstab: String,
@@ -154,6 +160,7 @@ impl Recipe {
             "null" => return None,
             "tmpfs" => ("tmpfs", "tmpfs", 0),
             "ntfs" => (DEVICE, "ntfs-3g", 0),
+            "nfs" => (OF_SERVER, "nfs", 0),
             kind @ ("ext2" | "ext3" | "ext4" | "jfs" | "reiserfs" | "f2fs" | "minix" | "vfat" | "exfat") => {
                 (DEVICE, kind, 2)
             }
@@ -164,20 +171,48 @@ impl Recipe {
             let words: Vec<String> = std::iter::once(program.to_owned()).chain(spec.mkfs_arguments()).collect();
             command(&words, &[DEVICE])
         });
+        let is_served = spec.fs == "nfs";
+        let options = if is_served { options_of_client(spec) } else { spec.mount_options() };
         // The last word of each is the device.
         let tune = made.tune_commands.iter().filter_map(|words| words.split_last());
         Some(Recipe {
             make,
             tune: tune.map(|(_, words)| command(words, &[DEVICE])).collect(),
-            mount: command(&with_options(kind, &spec.mount_options()), &[source, POINT]),
-            fstab: fstab(source, kind, &spec.mount_options(), pass),
+            serve: if is_served { serve(spec) } else { Vec::new() },
+            mount: command(&with_options(kind, &options), &[source, POINT]),
+            fstab: fstab(source, kind, &options, pass),
         })
     }
 
     /// Returns the commands in the order of execution.
     pub(crate) fn commands(&self) -> Vec<String> {
-        self.make.iter().chain(&self.tune).chain([&self.mount]).cloned().collect()
+        self.make.iter().chain(&self.tune).chain(&self.serve).chain([&self.mount]).cloned().collect()
     }
+}
+
+/// Returns the mount options of the client of an NFS target: the others belong to the server or to the network between
+/// them, and the kernel takes sizes in bytes.
+fn options_of_client(spec: &FileSystemSpec) -> Vec<String> {
+    let of_client = |option: &&String| {
+        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
+        !["export", "sync", "async", "delay", "rate"].contains(&name)
+    };
+    let in_bytes = |option: &String| match option.split_once('=').map(|(name, size)| (name, size.parse::<Bytes>())) {
+        Some((name @ ("rsize" | "wsize"), Ok(bytes))) => format!("{name}={}", bytes.0),
+        _ => option.clone(),
+    };
+    spec.options.iter().filter(of_client).map(in_bytes).collect()
+}
+
+/// Returns the commands of the server of an NFS target.
+fn serve(spec: &FileSystemSpec) -> Vec<String> {
+    let mut exported = spec.options.iter().rev().filter_map(|option| option.strip_prefix("export="));
+    let answers = if spec.options.iter().any(|option| option == "async") { "async" } else { "sync" };
+    let options = format!("rw,{answers},no_subtree_check,no_root_squash");
+    vec![
+        command(&with_options(exported.next().unwrap_or("ext4"), &[]), &[DEVICE, EXPORT]),
+        command(&["exportfs".to_owned(), "-o".to_owned(), options], &["YOUR-CLIENT:/your/export"]),
+    ]
 }
 
 fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
@@ -209,6 +244,10 @@ fn on_device(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, reci
     }
     if !made.mount_options.is_empty() {
         lines.comment(&format!("as measured: mounted with {}", made.mount_options.join(",")));
+    }
+    if !recipe.serve.is_empty() {
+        recipe.serve.iter().for_each(|line| lines.line(line));
+        lines.comment("until here on the server, from here on the client:");
     }
     lines.line(&recipe.mount);
     if spec.is_encrypted() {
@@ -285,6 +324,24 @@ mod tests {
         assert_eq!(recipe.make.as_deref(), Some("mkfs.ext4 -O encrypt /dev/YOUR-DEVICE"));
         assert_eq!(recipe.mount, "mount -t ext4 -o noatime /dev/YOUR-DEVICE /your/mountpoint");
         assert_eq!(only_measured(target.file_system().unwrap(), &made), ["-q"]);
+    }
+
+    #[test]
+    fn a_server_makes_and_exports_what_a_client_of_nfs_mounts() {
+        let target: Target = "nfs,export=xfs,async,delay=1ms,vers=4.1,rsize=64K".parse().unwrap();
+        let words = "mkfs.xfs -q /dev/loop0".split(' ').map(str::to_owned).collect();
+        let made = TargetRecord { mkfs_command: words, ..TargetRecord::default() };
+        let recipe = Recipe::from_target(&target, &made).unwrap();
+        assert_eq!(
+            recipe.commands(),
+            [
+                "mkfs.xfs /dev/YOUR-DEVICE",
+                "mount -t xfs /dev/YOUR-DEVICE /your/export",
+                "exportfs -o rw,async,no_subtree_check,no_root_squash YOUR-CLIENT:/your/export",
+                "mount -t nfs -o vers=4.1,rsize=65536 YOUR-SERVER:/your/export /your/mountpoint",
+            ]
+        );
+        assert_eq!(recipe.fstab, "YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0");
     }
 
     #[test]
