@@ -11,7 +11,7 @@ from scipy import stats
 
 random = np.random.default_rng(20261127)
 
-SPENT, LONGEST, LATE, WITHOUT_ONE, DROP = 2.0e-6, 30, 1e-6, 1e-3, 7.35
+SPENT, WEIGHED, LONGEST, LATE, WITHOUT_ONE, DROP = 2.4e-6, 16, 30, 1e-6, 1e-3, 7.35
 
 
 def t_test(before, after, floor):
@@ -23,7 +23,7 @@ def t_test(before, after, floor):
 
 
 def clearness(before, after, floor):
-    limit = SPENT * min(len(before), len(after)) if len(after) <= LONGEST else LATE
+    limit = SPENT * min(len(before), len(after), WEIGHED) if len(after) <= LONGEST else LATE
     return t_test(before, after, floor) / limit
 
 
