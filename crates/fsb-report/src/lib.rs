@@ -42,7 +42,7 @@ pub use format::{
 };
 pub use page::{DataFile, STYLE};
 pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
-pub use releases::Releases;
+pub use releases::{Fact, Releases};
 pub use report::Report;
 pub use run::device_text;
 pub use screen::WIDTH;

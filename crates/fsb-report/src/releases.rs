@@ -4,6 +4,10 @@
 //! journal keep them. Text for people contains the part of a release that distinguishes the kernels of the run, and
 //! each release once in full.
 
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
 /// The releases that names carry behind `%`, with their short forms.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Releases {
@@ -50,32 +54,62 @@ impl Releases {
         result + rest
     }
 
-    /// Adds each release in full to the facts of a run or comparison: to the fact on kernels if it names all of them,
-    /// else at the end.
-    pub(crate) fn explain(&self, facts: &mut Vec<String>) {
-        let mut pairs: Vec<&(String, String)> = self.pairs.iter().collect();
-        if pairs.is_empty() {
-            return;
+    /// Returns the facts of a run as texts that name each shortened release in full: in the fact on kernels if it has
+    /// all of them, else at the end.
+    pub(crate) fn explain(&self, facts: &[Fact]) -> Vec<String> {
+        let names_all =
+            |kernels: &[String]| !self.is_empty() && self.pairs.iter().all(|(full, _)| kernels.contains(full));
+        let with_short_form = |kernel: &String| match self.pairs.iter().find(|(full, _)| full == kernel) {
+            Some((full, shown)) => format!("{full} (%{shown})"),
+            None => kernel.clone(),
+        };
+        let mut explained = false;
+        let mut texts: Vec<String> = Vec::new();
+        for fact in facts {
+            texts.push(match fact {
+                Fact::Kernels(kernels) if names_all(kernels) => {
+                    explained = true;
+                    Fact::Kernels(kernels.iter().map(with_short_form).collect()).to_text()
+                }
+                fact => fact.to_text(),
+            });
         }
-        pairs.sort();
-        let told = facts.iter_mut().find(|fact| {
-            let kernels: Vec<&str> =
-                fact.strip_prefix("Linux ").into_iter().flat_map(|all| all.split(" and ")).collect();
-            pairs.iter().all(|(full, _)| kernels.contains(&full.as_str()))
-        });
-        match told {
-            Some(fact) => {
-                let kernels: Vec<String> = fact["Linux ".len()..]
-                    .split(" and ")
-                    .map(|kernel| match pairs.iter().find(|(full, _)| full == kernel) {
-                        Some((full, shown)) => format!("{full} (%{shown})"),
-                        None => kernel.to_owned(),
-                    })
-                    .collect();
-                *fact = format!("Linux {}", kernels.join(" and "));
-            }
-            None => facts.extend(pairs.iter().map(|(full, shown)| format!("%{shown} is Linux {full}"))),
+        if !explained {
+            texts.extend(self.definitions());
         }
+        texts
+    }
+
+    /// Returns a fact for each shortened release, such as `%6.1 is Linux 6.1.0-56-amd64`.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = String> {
+        let pairs: BTreeSet<&(String, String)> = self.pairs.iter().collect();
+        pairs.into_iter().map(|(full, shown)| format!("%{shown} is Linux {full}"))
+    }
+}
+
+/// A fact of a run, for one line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
+pub enum Fact {
+    /// The releases of the kernels.
+    Kernels(Vec<String>),
+    /// Any other fact.
+    Text(String),
+}
+
+impl Fact {
+    /// Returns the fact as text.
+    pub fn to_text(&self) -> String {
+        match self {
+            Fact::Kernels(releases) => format!("Linux {}", releases.join(" and ")),
+            Fact::Text(text) => text.clone(),
+        }
+    }
+}
+
+impl From<Fact> for String {
+    fn from(fact: Fact) -> String {
+        fact.to_text()
     }
 }
 
@@ -138,14 +172,17 @@ mod tests {
     #[test]
     fn the_whole_release_is_told_once() {
         let releases = Releases::from_names([OLD, NEW]);
-        let mut facts = vec!["vm".to_owned(), "Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64".to_owned()];
-        releases.explain(&mut facts);
-        assert_eq!(facts[1..], ["Linux 6.1.0-56-amd64 (%6.1) and 6.12.117+deb12-amd64 (%6.12)"]);
-        let mut facts = vec!["3 cells in common".to_owned()];
-        releases.explain(&mut facts);
-        assert_eq!(facts[1..], ["%6.1 is Linux 6.1.0-56-amd64", "%6.12 is Linux 6.12.117+deb12-amd64"]);
-        let mut facts = vec!["xfs: iozone".to_owned(), "Linux 6.1".to_owned()];
-        Releases::from_names(["ext4", "xfs"]).explain(&mut facts);
+        let text = |text: &str| Fact::Text(text.to_owned());
+        let kernels = |kernels: &[&str]| Fact::Kernels(kernels.iter().map(|kernel| (*kernel).to_owned()).collect());
+        let (old, new) = ("6.1.0-56-amd64", "6.12.117+deb12-amd64");
+        let facts = releases.explain(&[text("vm"), kernels(&[old, "6.5", new])]);
+        assert_eq!(facts, ["vm", "Linux 6.1.0-56-amd64 (%6.1) and 6.5 and 6.12.117+deb12-amd64 (%6.12)"]);
+        let definitions = ["%6.1 is Linux 6.1.0-56-amd64", "%6.12 is Linux 6.12.117+deb12-amd64"];
+        assert_eq!(releases.explain(&[text("3 blocks")])[1..], definitions);
+        assert_eq!(releases.explain(&[kernels(&[old])])[1..], definitions);
+        // Only data name kernels.
+        assert_eq!(releases.explain(&[text("Linux 6.1.0-56-amd64 and 6.12.117+deb12-amd64")])[1..], definitions);
+        let facts = Releases::from_names(["ext4", "xfs"]).explain(&[text("xfs: iozone"), kernels(&["6.1"])]);
         assert_eq!(facts, ["xfs: iozone", "Linux 6.1"]);
     }
 

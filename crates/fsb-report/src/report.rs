@@ -83,12 +83,14 @@ pub(crate) struct Readable<'a> {
 impl Readable<'_> {
     /// Returns the view that every format for people shows.
     pub(crate) fn view(&self) -> View<'_> {
-        let mut view = match &self.report {
-            Report::Run { summary, .. } => run::view::from_summary(summary),
-            Report::Comparison { document, detail, .. } => compare::view(Selection { document, detail: *detail }),
-        };
-        self.releases.explain(&mut view.facts);
-        view
+        match &self.report {
+            Report::Run { summary, .. } => run::view::from_summary(summary, &self.releases),
+            Report::Comparison { document, detail, .. } => {
+                let mut view = compare::view(Selection { document, detail: *detail });
+                view.facts.extend(self.releases.definitions());
+                view
+            }
+        }
     }
 
     /// Returns the opening of the overview, which differs between a run and a comparison.

@@ -10,7 +10,7 @@ use fsb_stats::{
     RoundLogs, Weighted, describe, hold_over_page, scatter, t_interval,
 };
 
-use super::report_trial::{MetricKind, ReportTrial, last_attempts, value};
+use super::report_trial::{MetricKind, NoValue, ReportTrial, last_attempts, value};
 use super::summary::{Lost, Measured, Overall, Secondary, State, TargetSummary, TrialPoint, Workload};
 use super::timeline::{JoinedTimeline, WarmUps};
 use super::{costs, latency, risks, roles, samples, withheld};
@@ -196,6 +196,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
     let trials = last_attempts(trials);
     let mut points = Vec::new();
     let mut lost = Vec::new();
+    let mut first_lost: Option<NoValue> = None;
     let mut valued: Vec<(&ReportTrial, f64)> = Vec::new();
     for trial in &trials {
         match value(trial, primary) {
@@ -212,7 +213,10 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
                     timed_ns: times.iter().sum(),
                 });
             }
-            Err(reason) => lost.push(Lost { block: trial.block, order: trial.order, reason }),
+            Err(why) => {
+                lost.push(Lost { block: trial.block, order: trial.order, reason: why.to_text() });
+                first_lost.get_or_insert(why);
+            }
         }
     }
     let values: Vec<f64> = points.iter().map(|point| point.value).collect();
@@ -222,7 +226,7 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
     }
     let good: Vec<&ReportTrial> = trials.iter().copied().filter(|trial| trial.outcome == Outcome::Ok).collect();
     Measured {
-        state: if points.is_empty() { state_of(&trials, &lost, target) } else { State::Measured },
+        state: if points.is_empty() { state_of(first_lost, target) } else { State::Measured },
         estimate,
         against: None,
         mark: String::new(),
@@ -238,21 +242,24 @@ pub(super) fn cell(trials: &[&ReportTrial], primary: &Metric, target: Option<&Ta
     }
 }
 
-fn state_of(trials: &[&ReportTrial], lost: &[Lost], target: Option<&TargetRecord>) -> State {
+/// Returns the state of a cell without values, of whose trials the first had none for this reason.
+fn state_of(first_lost: Option<NoValue>, target: Option<&TargetRecord>) -> State {
     if let Some(why) = target.and_then(|target| target.unavailable.as_ref()) {
         return State::Unavailable(why.clone());
     }
-    // The state names the kind of the reason, so the kind is cut off here.
-    let bare = |reason: &str| reason.split_once(": ").map_or(reason, |(_, rest)| rest).to_owned();
-    let first = lost.first().map(|lost| bare(&lost.reason));
-    match (trials.first().map(|trial| trial.outcome), first) {
-        (Some(Outcome::NotApplicable), Some(reason)) => State::NotApplicable(reason),
-        (Some(Outcome::Failed), Some(reason)) => State::Failed(reason),
-        (Some(_), Some(reason)) => State::Invalid(reason),
-        _ => match target.and_then(|target| target.failed.as_ref()) {
-            Some(reason) => State::Failed(reason.clone()),
-            None => State::Missing("no block reached it".to_owned()),
-        },
+    if let Some(why) = first_lost {
+        let text = why.to_text();
+        // The state names the outcome.
+        let cause = why.cause.unwrap_or(text);
+        return match why.outcome {
+            Outcome::NotApplicable => State::NotApplicable(cause),
+            Outcome::Failed => State::Failed(cause),
+            Outcome::Invalid | Outcome::Ok => State::Invalid(cause),
+        };
+    }
+    match target.and_then(|target| target.failed.as_ref()) {
+        Some(reason) => State::Failed(reason.clone()),
+        None => State::Missing("no block reached it".to_owned()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! The answer in a sentence, and one finding per case.
 
+use std::mem::discriminant;
+
 use fsb_stats::{FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict};
 
-use super::risks;
+use super::report_trial::ReportTrial;
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
+use super::{interference, risks};
 use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
 use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_cases};
 
@@ -30,8 +33,8 @@ pub(super) fn headline(summary: &Summary) -> String {
         let workloads = counted(total, "workload");
         return format!("{}: {workloads} in {}.", summary.reference_name(), counted(summary.blocks as usize, "block"));
     }
-    let reasons = withheld_reasons(summary);
-    if reasons.iter().map(|(_, cases)| cases.len()).sum::<usize>() == total && total > 1 {
+    if are_all_withheld(summary) {
+        let reasons = withheld_reasons(summary);
         let (workloads, blocks) = (counted(total, "workload"), counted(summary.blocks as usize, "block"));
         let because: Vec<String> = reasons.iter().map(|(why, _)| why.summarized()).collect();
         return format!("{workloads}, {blocks}: not judged: {}; {}.", listed(&because), reasons[0].0.remedy());
@@ -80,12 +83,26 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
 
 /// Returns the beginning of a headline if some cases are withheld: their number, the reasons and the remedies.
 pub(super) fn withheld(summary: &Summary) -> Option<String> {
-    let (reasons, all) = (withheld_reasons(summary), summary.cases.len());
-    let withheld: usize = reasons.iter().map(|(_, cases)| cases.len()).sum();
-    let said = reasons.iter().map(|(why, cases)| {
+    let all = summary.cases.len();
+    let said = |(why, cases): (&Withheld, Vec<String>)| {
         format!("Not judged at {} of {all} workloads: {}; {}. ", cases.len(), why.summarized(), why.remedy())
-    });
-    (withheld > 0 && withheld < all && summary.is_comparison()).then(|| said.collect())
+    };
+    are_some_withheld(summary).then(|| withheld_reasons(summary).into_iter().map(said).collect())
+}
+
+/// Returns whether the answer names the reasons why cases are not judged. It has no room for them if it begins with
+/// interference, unless they are the whole answer.
+pub(super) fn names_withheld(summary: &Summary, trials: &[ReportTrial]) -> bool {
+    are_all_withheld(summary) || are_some_withheld(summary) && interference::preface(trials).is_none()
+}
+
+fn are_some_withheld(summary: &Summary) -> bool {
+    let withheld = summary.cases.iter().filter(|case| case.withheld.is_some()).count();
+    (1..summary.cases.len()).contains(&withheld) && summary.is_comparison()
+}
+
+fn are_all_withheld(summary: &Summary) -> bool {
+    summary.cases.len() > 1 && summary.cases.iter().all(|case| case.withheld.is_some())
 }
 
 /// Returns each kind of reason why cases are not judged, with the labels of its cases. The first reason of a kind represents
@@ -94,7 +111,7 @@ pub(super) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>
     let mut reasons: Vec<(&Withheld, Vec<String>)> = Vec::new();
     for case in &summary.cases {
         let Some(found) = &case.withheld else { continue };
-        match reasons.iter_mut().find(|(known, _)| known.summarized() == found.summarized()) {
+        match reasons.iter_mut().find(|(known, _)| discriminant(*known) == discriminant(found)) {
             Some((_, cases)) => cases.push(case.workload.clone()),
             None => reasons.push((found, vec![case.workload.clone()])),
         }

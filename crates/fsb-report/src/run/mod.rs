@@ -38,6 +38,7 @@ use fsb_stats::compare::{Document, Finding};
 use fsb_stats::{Comparison, FEWEST_JUDGED, RankingOutcome, blocks_to_scale};
 
 use crate::record_text::{placement_reason_text, stop_reason_text, sufficient_budget};
+use crate::releases::Fact;
 use crate::show::{counted, scale};
 
 pub use cases::{CaseNow, case_states};
@@ -243,41 +244,41 @@ fn blocks(trials: &[ReportTrial]) -> u32 {
 }
 
 /// Returns the facts of a run: medium, device, placement, kernel, blocks, scale, seed, controls, time.
-fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<String> {
+fn facts(record: &RunRecord, trials: &[ReportTrial], blocks: u32) -> Vec<Fact> {
     let mut facts = Vec::new();
     let media: BTreeSet<&str> =
         record.media.values().map(|medium| medium.summary.as_str()).filter(|text| !text.is_empty()).collect();
     if !media.is_empty() {
-        facts.push(media.into_iter().collect::<Vec<_>>().join(" and "));
+        facts.push(Fact::Text(media.into_iter().collect::<Vec<_>>().join(" and ")));
     }
     let beneath: BTreeSet<String> =
         record.media.values().filter_map(|medium| device::storage_text(record, &medium.device)).collect();
     if !beneath.is_empty() {
-        facts.push(beneath.into_iter().collect::<Vec<_>>().join(" and "));
+        facts.push(Fact::Text(beneath.into_iter().collect::<Vec<_>>().join(" and ")));
     }
-    facts.extend(device::fact(record));
-    facts.extend(placement_fact(record));
-    let kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
-    let own = Some(record.host.kernel.as_str());
-    let kernels: Vec<&str> = if kernels.is_empty() { own.into_iter().collect() } else { kernels.into_iter().collect() };
+    facts.extend(device::fact(record).into_iter().chain(placement_fact(record)).map(Fact::Text));
+    let mut kernels: BTreeSet<&str> = trials.iter().map(|trial| trial.what.kernel.as_str()).collect();
+    if kernels.is_empty() {
+        kernels.insert(&record.host.kernel);
+    }
     if kernels.iter().any(|kernel| !kernel.is_empty()) {
-        facts.push(format!("Linux {}", kernels.join(" and ")));
+        facts.push(Fact::Kernels(kernels.into_iter().map(str::to_owned).collect()));
     }
-    facts.push(match record.blocks_planned.or(asked(record)) {
+    facts.push(Fact::Text(match record.blocks_planned.or(asked(record)) {
         Some(planned) if record.stop_reason.is_none() && blocks < planned => format!("{blocks} of {planned} blocks"),
         _ => counted(blocks as usize, "block"),
-    });
-    facts.extend(interim_analyses(record, blocks));
+    }));
+    facts.extend(interim_analyses(record, blocks).map(Fact::Text));
     if record.plan.scale != 1.0 {
-        facts.push(format!("scale {}", scale(record.plan.scale)));
+        facts.push(Fact::Text(format!("scale {}", scale(record.plan.scale))));
     }
-    facts.push(format!("seed {}", record.plan.seed));
+    facts.push(Fact::Text(format!("seed {}", record.plan.seed)));
     if !record.plan.controls.is_empty() {
         let held: Vec<String> = record.plan.controls.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        facts.push(held.join(" "));
+        facts.push(Fact::Text(held.join(" ")));
     }
     if let Some(seconds) = seconds(record, trials) {
-        facts.push(show_duration(Duration::from_secs_f64(seconds)));
+        facts.push(Fact::Text(show_duration(Duration::from_secs_f64(seconds))));
     }
     facts
 }

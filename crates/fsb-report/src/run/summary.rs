@@ -22,6 +22,7 @@ use super::timeline::{JoinedTimeline, WarmUps};
 use super::traced::TracedExplanation;
 use super::withheld::Withheld;
 use crate::mark;
+use crate::releases::Fact;
 use crate::show::{Change, NOT_HERE, Paragraph, counted, percent};
 
 /// A run, ready to be shown.
@@ -69,7 +70,8 @@ pub struct Summary {
     /// Advice on deciding the undecided cases.
     pub advice: Option<String>,
     /// The run in a line, part by part: medium, kernel, blocks, seed, time.
-    pub facts: Vec<String>,
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub facts: Vec<Fact>,
     /// The reason why the run ended, if a budget or a precision determined the number of blocks.
     pub stopped: Option<String>,
     /// Whether `stopped` is one of the warnings.

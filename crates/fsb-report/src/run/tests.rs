@@ -15,6 +15,10 @@ fn summary(targets: &[&str], blocks: u32) -> Summary {
     Summary::of_run(&record, &trials)
 }
 
+fn texts(facts: &[Fact]) -> Vec<String> {
+    facts.iter().map(Fact::to_text).collect()
+}
+
 fn shown(format: &str, summary: &Summary, trials: &[fsb_model::Trial]) -> String {
     find(format).unwrap().render(&Report::of_run(summary, trials))
 }
@@ -130,11 +134,8 @@ fn an_unfinished_run_says_how_far_it_came() {
     trials.retain(|trial| trial.block <= 5);
     trials.last_mut().unwrap().started = "2026-11-20T15:06:05Z".to_owned();
     let summary = Summary::of_run(&record, &trials);
-    assert!(
-        summary.facts.contains(&"5 of 6 blocks".to_owned()) && summary.facts.contains(&"2 min 00 s".to_owned()),
-        "{:?}",
-        summary.facts
-    );
+    let facts = texts(&summary.facts);
+    assert!(facts.contains(&"5 of 6 blocks".to_owned()) && facts.contains(&"2 min 00 s".to_owned()), "{facts:?}");
     assert!(summary.warnings.iter().any(|warning| warning.contains("--resume")));
 }
 
@@ -209,13 +210,9 @@ fn findings_end_every_form() {
 fn side_by_side_is_told_with_its_looks_and_rounds() {
     let (record, trials) = sample::side_by_side(&["ext4", "xfs", "btrfs"], 9);
     let summary = Summary::of_run(&record, &trials);
-    assert_eq!(summary.facts[2], "side by side on 3 slices of 660 MiB, 9 rounds");
-    assert_eq!(
-        summary.facts[4..6],
-        ["9 blocks".to_owned(), "2 of 3 interim analyses".to_owned()][..],
-        "{:?}",
-        summary.facts
-    );
+    let facts = texts(&summary.facts);
+    assert_eq!(facts[2], "side by side on 3 slices of 660 MiB, 9 rounds");
+    assert_eq!(facts[4..6], ["9 blocks", "2 of 3 interim analyses"], "{facts:?}");
     let pair = &summary.cases[0].ranking.pairs[0].comparison;
     assert_eq!(pair.method, fsb_stats::Method::PairedOnSlices);
     assert!(pair.nominal_level.is_some_and(|level| level > pair.level), "{pair:?}");
@@ -287,6 +284,43 @@ fn in_turn_a_case_that_was_mostly_affected_is_not_judged_and_the_headline_begins
     let summary = Summary::of_run(&record, &trials);
     assert_ne!(summary.cases[place(&summary)].ranking.outcome, RankingOutcome::NotJudged);
     assert!(!summary.headline.starts_with("Not judged"), "{}", summary.headline);
+}
+
+#[test]
+fn the_reason_why_a_case_is_not_judged_is_a_warning_only_if_the_headline_lacks_it() {
+    let (mut record, mut trials) = sample::run(&["ext4", "xfs"], 10);
+    let label = spoil(&mut trials, |trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
+    let warnings = |record: &fsb_model::RunRecord, trials: &[Trial]| {
+        let summary = Summary::of_run(record, trials);
+        let start = format!("not judged: {label}: ");
+        summary.warnings.iter().filter(|warning| warning.starts_with(&start)).count()
+    };
+    assert_eq!(warnings(&record, &trials), 0);
+    // The headline begins with the interference, and the other cases are judged because they were measured in rounds.
+    trials.iter_mut().for_each(|trial| trial.interference = vec![Interference::CpuSteal { share: 0.58 }]);
+    for cell in record.cells.iter().filter(|cell| cell.label != label) {
+        record.rounds.insert(cell.label.clone(), fsb_model::run::Rounds { rounds: 9, units: 1, lead_in: true });
+    }
+    assert_eq!(warnings(&record, &trials), 1);
+    record.rounds.clear();
+    assert_eq!(warnings(&record, &trials), 0, "no case is judged, and the headline has the reason");
+}
+
+#[test]
+fn the_state_of_a_cell_has_the_whole_cause() {
+    let (record, trials) = sample::run(&["ext4", "xfs"], 6);
+    let state = |error: Option<&str>| {
+        let mut trials = trials.clone();
+        for trial in trials.iter_mut().filter(|trial| trial.target == "xfs" && trial.workload == "write 1M, durable") {
+            (trial.outcome, trial.error) = (Outcome::Failed, error.map(str::to_owned));
+        }
+        let summary = Summary::of_run(&record, &trials);
+        (cell(&summary, "write 1M, durable", 1).state.clone(), cell(&summary, "write 1M, durable", 1).lost[0].clone())
+    };
+    let (failed, lost) = state(Some("write: it is full: ENOSPC"));
+    assert_eq!(failed, State::Failed("write: it is full: ENOSPC".to_owned()));
+    assert_eq!(lost.reason, "failed: write: it is full: ENOSPC");
+    assert_eq!(state(None).0, State::Failed("failed".to_owned()));
 }
 
 #[test]

@@ -22,8 +22,8 @@ const MOST_SECTIONS: usize = 60;
 
 const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewhere: "the report" };
 
-/// Returns the view of a summary.
-pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
+/// Returns the view of a summary in which these releases are shortened.
+pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> View<'a> {
     let rows: Vec<Row<'_>> = summary.cases.iter().map(|workload| row(summary, workload)).collect();
     View {
         words: WORDS,
@@ -42,7 +42,7 @@ pub(crate) fn from_summary(summary: &Summary) -> View<'_> {
         traced: traced(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
-        facts: summary.facts.clone(),
+        facts: releases.explain(&summary.facts),
         notes: notes(summary),
         advice: summary.advice.as_deref(),
         problems: &summary.problems,

@@ -7,6 +7,7 @@ use fsb_stats::Noise;
 
 use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
+use super::withheld::Withheld;
 use super::{device, geometry, headline, interference, risks, samples, trust};
 use crate::record_text::{stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
@@ -28,7 +29,7 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     if let Some(reason) = record.stop_reason.as_ref().filter(|reason| is_early(reason)) {
         urgent.push(format!("the run ended after {}", stop_reason_text(reason)));
     }
-    urgent.extend(withheld(summary));
+    urgent.extend(withheld(summary, trials));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(geometry::warnings(record));
     urgent.extend(others.into_iter().map(warning_text));
@@ -53,15 +54,14 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     (urgent, warnings)
 }
 
-/// Returns a warning for each reason why some cases are not judged, with those cases. The headline has no room for them
-/// if it begins with interference.
-fn withheld(summary: &Summary) -> Vec<String> {
-    if !summary.is_comparison() || summary.unjudged.is_some() {
+/// Returns a warning for each reason why some cases are not judged, with those cases, unless the headline names them.
+fn withheld(summary: &Summary, trials: &[ReportTrial]) -> Vec<String> {
+    if !summary.is_comparison() || summary.unjudged.is_some() || headline::names_withheld(summary, trials) {
         return Vec::new();
     }
-    let reasons = headline::withheld_reasons(summary).into_iter().map(|(why, cases)| (why.summarized(), cases));
-    let reasons = reasons.filter(|(why, _)| !summary.answer.contains(why));
-    reasons.map(|(why, cases)| format!("not judged: {}: {why}", some_cases(&cases))).collect()
+    let warning =
+        |(why, cases): (&Withheld, Vec<String>)| format!("not judged: {}: {}", some_cases(&cases), why.summarized());
+    headline::withheld_reasons(summary).into_iter().map(warning).collect()
 }
 
 /// Returns whether a run made fewer blocks than it was to, or missed the precision that was requested.
