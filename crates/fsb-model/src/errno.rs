@@ -31,12 +31,23 @@ pub fn name(number: i32) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
-/// Returns the name of the error that a message of [`describe`] ends with or contains: `ENOSPC`.
-pub fn name_in(message: &str) -> Option<&'static str> {
-    let named = NAMES.iter().map(|(_, name)| *name).find(|name| message.contains(&format!("({name})")));
-    // The standard library writes the number.
-    let numbered = || name(message.split_once("(os error ")?.1.split_once(')')?.0.parse().ok()?);
-    named.or_else(numbered)
+/// Returns the number of the kernel's error in an error of the standard library, [explained](explain) or not.
+pub fn number(error: &io::Error) -> Option<i32> {
+    let explained = || error.get_ref()?.downcast_ref::<Explained>();
+    error.raw_os_error().or_else(|| number(&explained()?.error))
+}
+
+/// Returns the error with another text. The standard library drops the number of an error that gets a text.
+pub fn explain(error: io::Error, text: String) -> io::Error {
+    io::Error::new(error.kind(), Explained { error, text })
+}
+
+/// An error of the standard library with a text that replaces its own.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct Explained {
+    error: io::Error,
+    text: String,
 }
 
 /// Describes an error of the standard library. An error that is not from the kernel keeps its own message.
@@ -76,6 +87,15 @@ mod tests {
         assert_eq!(describe(libc::EROFS), "Read-only file system (EROFS)");
         assert_eq!(describe_io(&io::Error::from_raw_os_error(libc::EIO)), "Input/output error (EIO)");
         assert_eq!(describe_io(&io::Error::other("plain")), "plain");
+    }
+
+    #[test]
+    fn an_explained_error_keeps_its_number() {
+        let error = explain(io::Error::from_raw_os_error(libc::EACCES), "refused to the user".to_owned());
+        let error = explain(error, "cannot read a: refused to the user".to_owned());
+        assert_eq!((number(&error), error.kind()), (Some(libc::EACCES), io::ErrorKind::PermissionDenied));
+        assert_eq!(error.to_string(), "cannot read a: refused to the user");
+        assert_eq!(number(&io::Error::other("plain")), None);
     }
 
     #[test]

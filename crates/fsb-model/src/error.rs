@@ -76,7 +76,7 @@ pub struct Tried {
 impl Tried {
     /// Describes a call that failed.
     pub fn call(call: impl fmt::Display, error: &io::Error) -> Tried {
-        Tried { text: format!("{call}: {}", errno::describe_io(error)), errno: error.raw_os_error() }
+        Tried { text: format!("{call}: {}", errno::describe_io(error)), errno: errno::number(error) }
     }
 }
 
@@ -94,7 +94,7 @@ impl From<&str> for Tried {
 
 impl From<&io::Error> for Tried {
     fn from(error: &io::Error) -> Tried {
-        Tried { text: errno::describe_io(error), errno: error.raw_os_error() }
+        Tried { text: errno::describe_io(error), errno: errno::number(error) }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fsb_model::error::Tried;
 use fsb_model::{RunRecord, StoppingRule, Trial, Warning};
 use fsb_testbed::Progress;
 
@@ -108,7 +109,7 @@ pub trait Observer {
 /// The journal. A trial is written here before observers receive it, and a run that cannot write stops.
 pub trait Journal {
     /// Replaces the record of the run.
-    fn record(&mut self, record: &RunRecord) -> Result<(), String>;
+    fn record(&mut self, record: &RunRecord) -> Result<(), Tried>;
     /// Appends a trial; it is on disk when this returns.
-    fn trial(&mut self, trial: &Trial) -> Result<(), String>;
+    fn trial(&mut self, trial: &Trial) -> Result<(), Tried>;
 }

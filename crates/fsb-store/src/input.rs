@@ -12,6 +12,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use fsb_model::errno;
 use rustix::fs::{Mode, OFlags};
 
 /// The longest line of a journal, and the longest message of an agent. A trial on a recorded tree of a million files
@@ -136,7 +137,7 @@ fn open_with_rights<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T>
         // Root may read everything, so that a refusal needs to be explained.
         (Err(error), Some(uid)) if error.kind() == io::ErrorKind::PermissionDenied => {
             let why = format!("{error} to the invoking user {uid}: fsb opens it with that user's rights");
-            Err(io::Error::new(error.kind(), why))
+            Err(errno::explain(error, why))
         }
         (opened, _) => opened,
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fsb_model::observed::MemoryUse;
 use fsb_model::units::show_bytes;
 
-use crate::error::{Refusal, describe};
+use crate::error::Refusal;
 use crate::{Roots, memory};
 
 /// Bytes that one request locks, and so the precision with which the limit is reached.
@@ -65,18 +65,18 @@ impl MemoryBallast {
     /// Locks everything above `limit` bytes of the memory that `available` reports. The page cache should be dropped
     /// before.
     pub fn start(limit: u64, available: &dyn Fn() -> Option<u64>) -> Result<MemoryBallast, Refusal> {
-        let (ours, theirs) = UnixStream::pair().map_err(|error| describe(&error))?;
+        let (ours, theirs) = UnixStream::pair().map_err(|error| Refusal::call("socketpair", &error))?;
         // SAFETY: the child makes only system calls on memory and descriptors of its own, and never returns.
         let pid = unsafe { libc::fork() };
         match pid {
-            -1 => return Err(describe(&io::Error::last_os_error()).into()),
+            -1 => return Err(Refusal::call("fork", &io::Error::last_os_error())),
             // SAFETY: this is the child.
             0 => unsafe { eat(theirs.as_raw_fd()) },
             _ => {}
         }
         drop(theirs);
         let mut ballast = MemoryBallast { pid, limit, left: u64::MAX, gone: AtomicBool::new(false) };
-        ours.set_read_timeout(Some(PATIENCE)).map_err(|error| describe(&error))?;
+        ours.set_read_timeout(Some(PATIENCE)).map_err(|error| Refusal::call("setsockopt", &error))?;
         for _ in 0..MOST_ROUNDS {
             ballast.left = available().ok_or("/proc/meminfo has no MemAvailable")?;
             let chunks = (ballast.left.saturating_sub(limit) / CHUNK as u64) as usize;

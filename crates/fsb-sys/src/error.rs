@@ -34,7 +34,7 @@ impl Refusal {
     /// Makes a refusal of a failed call.
     pub fn call(call: impl Into<String>, error: &io::Error) -> Refusal {
         let call = call.into();
-        match error.raw_os_error() {
+        match fsb_model::errno::number(error) {
             Some(errno) => Refusal::Call { call, errno },
             None => format!("{call}: {error}").into(),
         }

@@ -82,7 +82,7 @@ impl Mapping {
         let start = unsafe {
             mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
         };
-        let start = start.map_err(|errno| crate::error::describe(&errno.into()))?;
+        let start = start.map_err(|errno| Refusal::call("mmap", &errno.into()))?;
         let start = NonNull::new(start.cast()).ok_or("mmap answered null")?;
         let mapping = Mapping { start, length };
         // SAFETY: exactly our mapping. This is only advice: without huge pages the kernel uses small ones.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::Roots;
-use crate::error::{Refusal, describe};
+use crate::error::{Refusal, attempt};
 
 // linux/swap.h
 const SWAP_FLAG_PREFER: libc::c_int = 0x8000;
@@ -61,7 +61,7 @@ pub fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
         return Ok(format!("swap on {} is on already", path.display()));
     }
     let flags = if priority < 0 { 0 } else { SWAP_FLAG_PREFER | (priority & SWAP_FLAG_PRIO_MASK) };
-    let raw = c_path(path).map_err(|error| describe(&error))?;
+    let raw = c_path(path).map_err(|error| attempt("swapon", path, &error))?;
     // SAFETY: a path that ends in a zero byte.
     match unsafe { libc::swapon(raw.as_ptr(), flags) } {
         0 => Ok(format!("switched swap on {} on again", path.display())),
@@ -71,7 +71,7 @@ pub fn on(path: &Path, priority: i32) -> Result<String, Refusal> {
             error if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENXIO)) => {
                 Ok(format!("{} holds no swap area any more", path.display()))
             }
-            error => Err(describe(&error).into()),
+            error => Err(attempt("swapon", path, &error)),
         },
     }
 }

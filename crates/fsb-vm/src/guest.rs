@@ -88,7 +88,7 @@ pub fn begin() -> Result<UnixStream, VmError> {
         }
         power_off();
     }
-    take_stream().map_err(|error| VmError::machine("the guest's port is not there").tried(error.to_string()))
+    take_stream().map_err(|error| VmError::machine("the guest's port is not there").tried(&error))
 }
 
 /// Takes the stream from standard input, and replaces standard input so that a stray read cannot take bytes from it.
@@ -112,15 +112,14 @@ fn first() -> Result<(), VmError> {
     }
     let port = open_port(PORT)?;
     give_back(open_port(HEARTBEAT_PORT)?)?;
-    let (ours, theirs) =
-        UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(error.to_string()))?;
+    let (ours, theirs) = UnixStream::pair().map_err(|error| VmError::machine("no socket pair").tried(&error))?;
     let child = Command::new("/proc/self/exe")
         .arg(GUEST_ARGUMENT)
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin")
         .env("HOME", "/root")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .spawn()
-        .map_err(|error| VmError::machine("cannot start the guest's agent").tried(error.to_string()))?;
+        .map_err(|error| VmError::machine("cannot start the guest's agent").tried(&error))?;
     let moved = connect(port, ours)?;
     let status = reap_until(child.id());
     if let Some(how) = status.map_or_else(|| Some("for an unknown reason".into()), unusual) {
@@ -215,7 +214,7 @@ fn give_back(port: File) -> Result<(), VmError> {
 }
 
 fn unserved(error: io::Error) -> VmError {
-    VmError::machine("cannot serve the guest's port").tried(error.to_string())
+    VmError::machine("cannot serve the guest's port").tried(&error)
 }
 
 fn copy(mut from: impl Read, mut to: impl Write) -> io::Result<()> {

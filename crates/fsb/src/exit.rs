@@ -53,6 +53,19 @@ impl Failure {
         Failure { code, exit: code.exit, message: message.into(), fields: Map::new(), help: None }
     }
 
+    fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> Failure {
+        let help = help.into();
+        Failure { help: Some(help.clone()), ..Failure::new(code, format!("{message}; {help}")) }
+    }
+
+    /// Adds the name of the kernel's error as the field `errno`.
+    pub fn caused_by(mut self, cause: &io::Error) -> Failure {
+        if let Some(name) = errno::number(cause).and_then(errno::name) {
+            self.fields.insert("errno".to_owned(), name.into());
+        }
+        self
+    }
+
     /// Returns a failure with the codes, fields and remedy of an error, and another message.
     pub fn wrapping(error: &anyhow::Error, message: String) -> Failure {
         let Known { code, exit, fields, help } = known(error);
@@ -101,10 +114,24 @@ pub fn failure_about<const N: usize>(
     Failure { fields: fsb_model::code::fields(fields), ..Failure::new(code, message) }.into()
 }
 
+/// Returns an error with a code and a message that quotes the kernel's error, which the field `errno` names.
+pub fn failed_call(code: &'static ErrorCode, cause: &io::Error, message: impl Into<String>) -> anyhow::Error {
+    Failure::new(code, message).caused_by(cause).into()
+}
+
+/// Returns an error with a code, a message that quotes the kernel's error, and its remedy.
+pub fn advised_call(
+    code: &'static ErrorCode,
+    cause: &io::Error,
+    message: impl std::fmt::Display,
+    help: impl Into<String>,
+) -> anyhow::Error {
+    Failure::advised(code, message, help).caused_by(cause).into()
+}
+
 /// Returns an error with a code, a message and its remedy.
 pub fn advised(code: &'static ErrorCode, message: impl std::fmt::Display, help: impl Into<String>) -> anyhow::Error {
-    let help = help.into();
-    Failure { help: Some(help.clone()), ..Failure::new(code, format!("{message}; {help}")) }.into()
+    Failure::advised(code, message, help).into()
 }
 
 /// Returns an error with the code, the fields and the remedy of its cause, and a message that includes the cause's.
@@ -126,12 +153,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 
 /// Returns the error as a message for programs.
 fn to_message(error: &anyhow::Error) -> Message {
-    let Known { code, mut fields, help, .. } = known(error);
-    let name = errno_of(error, &fields).map(str::to_owned);
-    let help = name.as_deref().and_then(errno::advice_on_limits).map(str::to_owned).or(help);
-    if let Some(name) = name {
-        fields.entry("errno").or_insert_with(|| name.into());
-    }
+    let Known { code, fields, help, .. } = known(error);
+    let help = advice_on_limits(error).map(str::to_owned).or(help);
     let message = error.to_string();
     let causes = error.chain().skip(1).map(ToString::to_string);
     let cause: Vec<String> = causes.filter(|cause| !message.contains(essence(cause))).collect();
@@ -179,15 +202,7 @@ fn without_advice(error: &anyhow::Error) -> String {
 }
 
 fn advice_on_limits(error: &anyhow::Error) -> Option<&'static str> {
-    errno_of(error, &known(error).fields).and_then(errno::advice_on_limits)
-}
-
-/// Returns the name of the kernel's error that caused an error with these fields: of an error of the standard library,
-/// of the field, or else the one that the message quotes.
-fn errno_of<'f>(error: &anyhow::Error, fields: &'f Map<String, Value>) -> Option<&'f str> {
-    let number = error.chain().find_map(|error| error.downcast_ref::<io::Error>()?.raw_os_error());
-    let named = || fields.get("errno").and_then(Value::as_str);
-    number.and_then(errno::name).or_else(named).or_else(|| errno::name_in(&without_advice(error)))
+    known(error).fields.get("errno").and_then(Value::as_str).and_then(errno::advice_on_limits)
 }
 
 /// Returns the cause without the number that follows the text of kernel errors.
@@ -224,12 +239,18 @@ impl Known {
     }
 }
 
-/// Returns the code and data of the outermost error with a code. An error without one is internal, or the kernel's.
+/// Returns the code and data of the outermost error with a code. An error without one is internal, or the kernel's. The
+/// field `errno` names the kernel's error that caused it.
 fn known(error: &anyhow::Error) -> Known {
     let of_kernel = || error.chain().any(|error| error.is::<io::Error>());
     let unclassified = || if of_kernel() { &code::SYSTEM } else { &code::INTERNAL };
     let general = || Known { code: unclassified(), exit: MACHINE, fields: Map::new(), help: None };
-    error.chain().find_map(classified).unwrap_or_else(general)
+    let mut known = error.chain().find_map(classified).unwrap_or_else(general);
+    let number = error.chain().find_map(|error| errno::number(error.downcast_ref::<io::Error>()?));
+    if let Some(name) = number.and_then(errno::name) {
+        known.fields.entry("errno").or_insert_with(|| name.into());
+    }
+    known
 }
 
 fn classified(error: &(dyn std::error::Error + 'static)) -> Option<Known> {
@@ -368,6 +389,19 @@ mod tests {
         let error = TestbedError::machine("the program mkfs.xfs is missing").advice("install the package xfsprogs");
         let lines = to_lines(&error.into());
         assert_eq!(lines, ["error: the program mkfs.xfs is missing", "help: install the package xfsprogs"]);
+    }
+
+    #[test]
+    fn the_name_of_a_kernel_error_is_not_read_from_a_text() {
+        let quoted =
+            failure(&code::UNREADABLE, "cannot read a: Permission denied (os error 13), as strace says (EACCES)");
+        assert_eq!(to_message(&quoted).fields.get("errno"), None);
+        let cause = || errno::explain(io::Error::from_raw_os_error(13), "refused".to_owned());
+        let error = failed_call(&code::UNREADABLE, &cause(), "cannot read a: refused");
+        assert_eq!(to_message(&error).fields["errno"], "EACCES");
+        let error = StoreError::Io { what: "read", path: PathBuf::from("a"), source: cause() };
+        let fields = Failure::wrapping(&error.into(), String::new()).fields;
+        assert_eq!(Value::from(fields), serde_json::json!({ "path": "a", "call": "read", "errno": "EACCES" }));
     }
 
     #[test]

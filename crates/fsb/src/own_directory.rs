@@ -15,8 +15,9 @@ use crate::{code, exit};
 pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
     let shown = directory.display();
     let metadata = std::fs::metadata(directory).map_err(|error| {
-        exit::failure(
+        exit::failed_call(
             &code::DIRECTORY,
+            &error,
             format!("the directory {shown} cannot be used: {error}; name another one with --dir DIR"),
         )
     })?;
@@ -30,7 +31,11 @@ pub fn check(directory: &Path, tool: &str) -> anyhow::Result<()> {
         return Err(exit::failure(&code::DIRECTORY, format!("{shown} is not a directory: name one with --dir DIR")));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("the directory {shown} cannot be written to: {errno}"))
+        exit::failed_call(
+            &code::DIRECTORY_NOT_WRITABLE,
+            &errno.into(),
+            format!("the directory {shown} cannot be written to: {errno}"),
+        )
     })
 }
 
@@ -52,7 +57,11 @@ impl OwnDirectory {
         let own = OwnDirectory { path, rights, ledger, handle: Some(handle) };
         let made = rights.act(|| std::fs::create_dir(&own.path)).flatten();
         made.map_err(|error| {
-            exit::failure(&code::OUTPUT_FAILED, format!("cannot make the directory {}: {error}", own.path.display()))
+            exit::failed_call(
+                &code::OUTPUT_FAILED,
+                &error,
+                format!("cannot make the directory {}: {error}", own.path.display()),
+            )
         })?;
         Ok(own)
     }

@@ -1,5 +1,6 @@
 //! The owner of the files that this program writes: the invoking user under sudo, else the user it runs as.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -39,7 +40,7 @@ pub fn read_as_invoking_user() {
 /// Looks for files with the invoking user's privileges, because messages print the names that are found.
 pub fn looking<T>(look: impl FnOnce() -> T) -> anyhow::Result<T> {
     result_owner().act(look).map_err(|error| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("cannot read as the invoking user: {error}"))
+        exit::failed_call(&code::DIRECTORY_NOT_WRITABLE, &error, format!("cannot read as the invoking user: {error}"))
     })
 }
 
@@ -61,8 +62,7 @@ pub fn check_option(option: &str, path: &Path, example: &str) -> anyhow::Result<
         let help = format!("name a file, such as {example}");
         return Err(exit::advised(&code::UNWRITABLE, format!("{option} {shown} is a directory"), help));
     }
-    check(path)
-        .map_err(|error| exit::failure(&code::UNWRITABLE, format!("cannot write {option} {shown}: {}", reason(error))))
+    check(path).map_err(|error| unwritable(format_args!("cannot write {option} {shown}"), error))
 }
 
 /// Replaces a file that the user named by `content`.
@@ -85,11 +85,12 @@ pub fn check(path: &Path) -> Result<(), StoreError> {
     fsb_store::check_output(path, &result_owner())
 }
 
-/// Returns the reason why a file that the user named cannot be written, without the name of the file.
-pub fn reason(error: StoreError) -> String {
+/// Returns the error of a file that cannot be written. The message is `failure`, which names the file, and the reason
+/// without the name.
+pub fn unwritable(failure: impl Display, error: StoreError) -> anyhow::Error {
     match error {
-        StoreError::Io { source, .. } => source.to_string(),
-        error => error.to_string(),
+        StoreError::Io { source, .. } => exit::failed_call(&code::UNWRITABLE, &source, format!("{failure}: {source}")),
+        error => exit::failure(&code::UNWRITABLE, format!("{failure}: {error}")),
     }
 }
 

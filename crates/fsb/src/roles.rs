@@ -134,7 +134,7 @@ fn recorded_child(arguments: &[OsString]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let program = fsb_record::program_of(arguments).to_string_lossy();
-            exit::report(&exit::failure(&code::PROGRAM, format!("{program} cannot be run: {error}")))
+            exit::report(&exit::failed_call(&code::PROGRAM, &error, format!("{program} cannot be run: {error}")))
         }
     }
 }

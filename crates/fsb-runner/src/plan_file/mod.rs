@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error::{Error, Kind};
 use fsb_model::plan::{BLOCK_LIMIT, Identity, LONGEST_BUDGET, Repetition};
 use fsb_model::units::{Seconds, parse_duration, parse_percent};
 use fsb_model::{Background, Bytes, WorkloadSpec, error_codes, nearest};
@@ -397,13 +398,15 @@ pub enum PlanError {
         code: &'static ErrorCode,
         /// The mistake in words.
         message: String,
+        /// The remedy, if it is more specific than that of the kind. The message ends with it.
+        help: Option<String>,
     },
     /// An invalid request.
     #[error("{0}")]
     Request(String),
-    /// The machine cannot run the plan: a named kernel does not exist.
+    /// A kernel is named wrongly, or this machine does not have it.
     #[error("{0}")]
-    Machine(String),
+    Kernel(Error),
 }
 
 error_codes! {
@@ -419,12 +422,13 @@ error_codes! {
 
 impl PlanError {
     fn known(code: &'static ErrorCode, message: impl Into<String>) -> PlanError {
-        PlanError::Known { code, message: message.into() }
+        PlanError::Known { code, message: message.into(), help: None }
     }
 
     /// Returns the same about an unknown suite, with its remedy.
     pub(crate) fn unknown_suite(message: &str, help: &str) -> PlanError {
-        PlanError::known(&UNKNOWN_SUITE, format!("{message}; {help}"))
+        let message = format!("{message}; {help}");
+        PlanError::Known { code: &UNKNOWN_SUITE, message, help: Some(help.to_owned()) }
     }
 }
 
@@ -433,7 +437,8 @@ impl Coded for PlanError {
         match self {
             PlanError::At { code, .. } | PlanError::Known { code, .. } => code,
             PlanError::Request(_) => &PLAN_INVALID,
-            PlanError::Machine(_) => &PLAN_MACHINE,
+            PlanError::Kernel(error) if error.kind == Kind::Request => error.code(),
+            PlanError::Kernel(_) => &PLAN_MACHINE,
         }
     }
 
@@ -442,15 +447,14 @@ impl Coded for PlanError {
             PlanError::At { origin, line, column, .. } => {
                 code::fields([("path", origin.as_str().into()), ("line", (*line).into()), ("column", (*column).into())])
             }
+            PlanError::Kernel(error) => error.fields(),
             _ => Map::new(),
         }
     }
 
     fn help(&self) -> Option<String> {
         match self {
-            PlanError::Known { code, message } if *code == &UNKNOWN_SUITE => {
-                message.split_once("; ").map(|(_, help)| help.to_owned())
-            }
+            PlanError::Known { help, .. } => help.clone(),
             _ => None,
         }
     }

@@ -12,7 +12,7 @@ use fsb_model::units::{Seconds, parse_percent};
 use fsb_model::{BACKGROUND, Background, Bytes, Place, Plan, Repetition, Target, WorkloadSpec, nearest};
 use fsb_testbed::control::processors_left;
 #[cfg(feature = "vm")]
-use fsb_vm::{Kernel, Kind, Origin, VmError};
+use fsb_vm::{Kernel, Origin};
 use toml::Spanned;
 
 use super::{
@@ -401,7 +401,7 @@ impl PlanFile {
         let mut releases: Vec<String> = Vec::new();
         for text in &self.kernels {
             let kernel = fsb_vm::kernel::resolve(Some(text.get_ref()));
-            let Kernel { release, origin, .. } = kernel.map_err(|error| refused(&error))?;
+            let Kernel { release, origin, .. } = kernel.map_err(PlanError::Kernel)?;
             if releases.contains(&release) {
                 let advice = match origin {
                     Origin::Named => ": build one with another (CONFIG_LOCALVERSION, or make LOCALVERSION=-NAME)",
@@ -419,15 +419,6 @@ impl PlanFile {
     #[cfg(not(feature = "vm"))]
     fn releases(&self) -> Result<Vec<String>, PlanError> {
         Ok(Vec::new())
-    }
-}
-
-/// Returns the error of a kernel that is named wrongly, or that this machine does not have.
-#[cfg(feature = "vm")]
-fn refused(error: &VmError) -> PlanError {
-    match error.kind {
-        Kind::Request => PlanError::known(fsb_model::Coded::code(error), error.to_string()),
-        Kind::Machine | Kind::Trial => PlanError::Machine(error.to_string()),
     }
 }
 
@@ -638,10 +629,7 @@ mod tests {
     #[test]
     fn a_file_that_is_not_a_kernel_is_refused() {
         let error = resolve("in = 'vm'\ntargets = ['ext4']\nkernel = ['/etc/passwd', '/etc/passwd']").unwrap_err();
-        assert!(
-            matches!(&error, PlanError::Known { message, .. } if message.contains("/etc/passwd is not a kernel")),
-            "{error}"
-        );
+        assert_eq!(fsb_model::Coded::code(&error), &fsb_model::error::INVALID_KERNEL, "{error}");
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use fsb_engine::{Profile, Sizing};
 use fsb_model::code::{self, Coded, ErrorCode};
+use fsb_model::error::Tried;
 use fsb_model::run::Placement;
 use fsb_model::stop::{Shortfall, StopReason};
-use fsb_model::{Cell, Plan, RunRecord, Trial, Warning, error_codes};
+use fsb_model::{Cell, Plan, RunRecord, Trial, Warning, errno, error_codes};
 use fsb_testbed::{LocalTestbed, Setup};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -382,8 +383,8 @@ pub enum RunError {
     #[error("{0}")]
     Budget(String),
     /// A trial could not be written down.
-    #[error("the run stopped because it could not save a trial: {0}")]
-    Journal(String),
+    #[error("the run stopped because it could not save a trial: {}", .0.text)]
+    Journal(Tried),
 }
 
 error_codes! {
@@ -411,6 +412,9 @@ impl Coded for RunError {
     fn fields(&self) -> Map<String, Value> {
         match self {
             RunError::Agent(AgentError::Refused(error)) => error.fields(),
+            RunError::Journal(Tried { errno: Some(number), .. }) => {
+                errno::name(*number).map(|name| code::fields([("errno", name.into())])).unwrap_or_default()
+            }
             _ => Map::new(),
         }
     }

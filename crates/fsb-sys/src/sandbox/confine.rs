@@ -23,7 +23,7 @@ use rustix::mount::{
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Refusal, TestbedError, attempt, describe};
+use crate::error::{Refusal, TestbedError, attempt};
 use crate::mount_isolation;
 use crate::mountinfo::{self, Mount};
 
@@ -216,7 +216,7 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
         move_mount(tree.as_fd(), "", CWD, path.as_c_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
             .map_err(|errno| Refusal::call(format!("binding {}", path.to_string_lossy()), &errno.into()))?;
     }
-    std::env::set_current_dir("/").map_err(|error| describe(&error))?;
+    std::env::set_current_dir("/").map_err(|error| Refusal::call("chdir /", &error))?;
     let locked = MountAttr { set: RDONLY | NOSUID | NODEV, clear: 0 };
     mount_setattr(c"/", libc::AT_RECURSIVE as u32, &locked).map_err(|error| Refusal::call("mount_setattr", &error))?;
     let open = MountAttr { set: 0, clear: RDONLY };

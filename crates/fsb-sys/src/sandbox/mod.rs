@@ -274,7 +274,9 @@ fn start(arguments: &[OsString], isolation: Isolation) -> Result<Launched, Refus
         Launched { pid: pid as i32, stream: ours, isolation, _lifeline: lifeline_writer, status: None, let_go: false };
     // exec closes this pipe. If a step before exec fails, the child writes its number and the error into the pipe.
     let mut failure = Vec::new();
-    std::fs::File::from(status).read_to_end(&mut failure).map_err(|error| describe(&error))?;
+    std::fs::File::from(status)
+        .read_to_end(&mut failure)
+        .map_err(|error| Refusal::call("read from the supervisor", &error))?;
     match failure[..] {
         [] => Ok(launched),
         [step, a, b, c, d] => {

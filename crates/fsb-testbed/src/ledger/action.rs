@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use fsb_sys::blkpg::{self, Partition};
 use fsb_sys::block::DeviceNumber;
-use fsb_sys::error::{Refusal, describe};
+use fsb_sys::error::{Refusal, attempt};
 use fsb_sys::{Roots, cgroup, loopdev, magic, md, poll_until, read_trimmed, swap, systemd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ fn restore(path: &Path, value: &str, roots: &Roots) -> Result<String, Refusal> {
     match opened.and_then(|mut file| file.write_all(value.as_bytes())) {
         Ok(()) => Ok(format!("wrote '{value}' back to {}", path.display())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(format!("{} is gone", path.display())),
-        Err(error) => Err(describe(&error).into()),
+        Err(error) => Err(attempt("write", path, &error)),
     }
 }
 
@@ -177,7 +177,7 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     let metadata = match std::fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
-        Err(error) => return Err(describe(&error).into()),
+        Err(error) => return Err(attempt("examine", path, &error)),
     };
     if !metadata.is_dir() {
         return Err("its name now belongs to something else".into());
@@ -186,7 +186,7 @@ fn remove_directory(path: &Path, uid: Option<u32>) -> Result<String, Refusal> {
     if !owners.contains(&Some(metadata.uid())) {
         return Err(format!("it belongs to user {} now", metadata.uid()).into());
     }
-    fsb_store::remove_tree(path).map_err(|error| describe(&error))?;
+    fsb_store::remove_tree(path).map_err(|error| attempt("remove", path, &error))?;
     Ok(format!("removed {}", path.display()))
 }
 
@@ -213,7 +213,7 @@ pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
     let is_cgroup = path.join("cgroup.procs").exists();
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(format!("{} is gone", path.display())),
-        Err(error) => return Err(describe(&error).into()),
+        Err(error) => return Err(attempt("examine", path, &error)),
         Ok(metadata) if named && is_cgroup && metadata.is_dir() => {}
         Ok(_) => return Err("it is not a cgroup of fsb".into()),
     }
@@ -222,7 +222,7 @@ pub(super) fn remove(path: &Path) -> Result<String, Refusal> {
         answer = remove_tree(path);
         answer.is_ok()
     });
-    answer.map(|()| format!("removed the cgroup {}", path.display())).map_err(|error| describe(&error).into())
+    answer.map(|()| format!("removed the cgroup {}", path.display())).map_err(|error| attempt("remove", path, &error))
 }
 
 /// Removes children first, because the kernel removes only empty cgroups.

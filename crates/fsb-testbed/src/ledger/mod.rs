@@ -161,7 +161,7 @@ impl Ledger {
     pub fn undo(&self, handle: EntryHandle) -> Result<String, TestbedError> {
         let said = handle.action.undo(&self.roots).map_err(|error| {
             TestbedError::machine("a change could not be undone")
-                .tried(format!("{}: {error}", handle.action))
+                .tried(Tried { text: format!("{}: {error}", handle.action), ..error.into() })
                 .advice(format!("run 'fsb clean' later; the entry is {}", handle.file.display()))
         })?;
         // The change is undone. If the entry cannot be removed, a later replay undoes it again, without effect.

@@ -9,7 +9,7 @@ use fsb_model::host::DeviceRates;
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
-use fsb_sys::error::{TestbedError, attempt, describe};
+use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -103,7 +103,7 @@ impl ReadyFileSystem {
             .is_encrypted()
             .then(encryption::Key::random)
             .transpose()
-            .map_err(|error| TestbedError::machine("encrypted files need a random key").tried(describe(&error)))?;
+            .map_err(|error| TestbedError::machine("encrypted files need a random key").tried(&error))?;
         let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
         let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let own_journal = journal.as_deref().and_then(|medium| ReadyJournal::from_request(request, &**medium));

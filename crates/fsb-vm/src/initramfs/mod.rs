@@ -239,9 +239,7 @@ struct Kept {
 fn keep(archive: &Archive, cache: &Path) -> Result<Kept, VmError> {
     let directory = own_directory(cache)?;
     let mut digest = Digesting { hash: Sha256::new(), size: 0 };
-    archive
-        .write(&mut digest)
-        .map_err(|error| VmError::machine("cannot pack the initramfs").tried(error.to_string()))?;
+    archive.write(&mut digest).map_err(|error| VmError::machine("cannot pack the initramfs").tried(&error))?;
     let path = directory.join(format!("{}.{ARCHIVE}", name(digest.hash)));
     let size = digest.size;
     let mut hold = Hold::take(&path).filter(|_| fs::metadata(&path).is_ok_and(|metadata| metadata.len() == size));

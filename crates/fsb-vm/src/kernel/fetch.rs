@@ -10,13 +10,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{fs, io};
 
+use fsb_model::errno;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
 use tempfile::TempDir;
 
 use super::find::{fetched, kernels};
 use super::{Kernel, cache, deb, image};
-use crate::error::{VmError, cache_advice, refused};
+use crate::error::{Tried, VmError, cache_advice, refused};
 use crate::modules::Index;
 
 /// Maximum number of packages of one kernel: a metapackage, the image that it depends on, and packages of modules.
@@ -224,7 +225,7 @@ fn no_apt(package: &str, error: &io::Error) -> VmError {
     if error.kind() == io::ErrorKind::NotFound {
         what.tried("no apt-get here").advice("download a kernel's .deb elsewhere and name the file")
     } else {
-        what.tried(format!("apt-get: {error}"))
+        what.tried(Tried::call("apt-get", error))
     }
 }
 
@@ -386,7 +387,10 @@ fn image_of(path: &str) -> Option<&str> {
 }
 
 fn copy(content: &mut dyn io::Read, path: &Path) -> io::Result<()> {
-    let context = |error: io::Error| io::Error::new(error.kind(), format!("write {}: {error}", path.display()));
+    let context = |error: io::Error| {
+        let text = format!("write {}: {error}", path.display());
+        errno::explain(error, text)
+    };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(context)?;
     }

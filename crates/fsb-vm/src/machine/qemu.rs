@@ -147,7 +147,7 @@ fn blockdev(driver: &str, set: usize, node: &str, aio: Aio) -> String {
 /// Returns the name of QEMU's driver for the file of a disk.
 fn driver(disk: &Disk) -> Result<&'static str, VmError> {
     let stat = rustix::fs::fstat(&disk.file).map_err(|error| {
-        VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(error.to_string())
+        VmError::machine(format!("cannot look at the disk {}", disk.serial)).tried(&std::io::Error::from(error))
     })?;
     match rustix::fs::FileType::from_raw_mode(stat.st_mode) {
         rustix::fs::FileType::BlockDevice => Ok("host_device"),
@@ -165,7 +165,7 @@ pub(super) fn probe_disk(qemu: &Path, launcher: &Path, disk: &Disk) -> Result<Ai
     let mut refusal = String::new();
     for aio in WAYS {
         let file = disk.file.as_fd().try_clone_to_owned();
-        let file = file.map_err(|error| VmError::machine("cannot duplicate a descriptor").tried(error.to_string()))?;
+        let file = file.map_err(|error| VmError::machine("cannot duplicate a descriptor").tried(&error))?;
         let mut command = Command::new(launcher);
         command.arg(LAUNCH_ARGUMENT).arg(std::process::id().to_string()).arg(qemu);
         command.args([
@@ -206,7 +206,7 @@ fn quit() -> Result<std::io::PipeReader, VmError> {
         std::io::Write::write_all(&mut writer, b"quit\n")?;
         Ok(reader)
     };
-    make().map_err(|error| VmError::machine("cannot make a pipe").tried(error.to_string()))
+    make().map_err(|error| VmError::machine("cannot make a pipe").tried(&error))
 }
 
 /// The descriptor of the protocol in QEMU. Those of the heartbeat and the disks follow.
@@ -367,7 +367,7 @@ pub fn launch_main(arguments: &[OsString]) -> VmError {
         return VmError::request("a machine needs its parent and its program");
     };
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return VmError::machine("cannot ask to die with the parent").tried(error.to_string());
+        return VmError::machine("cannot ask to die with the parent").tried(&std::io::Error::from(error));
     }
     // The parent may have died before the request.
     let alive = getppid().map(|pid| pid.as_raw_nonzero().get().to_string());
@@ -375,7 +375,7 @@ pub fn launch_main(arguments: &[OsString]) -> VmError {
         return VmError::machine("the parent is gone");
     }
     let error = Command::new(program).args(arguments).exec();
-    VmError::machine(format!("cannot execute {}", program.display())).tried(error.to_string())
+    VmError::machine(format!("cannot execute {}", program.display())).tried(&error)
 }
 
 #[cfg(test)]

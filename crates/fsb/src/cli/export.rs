@@ -81,7 +81,9 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     let directory = output.unwrap_or_else(|| PathBuf::from(format!("{}-{}", request.name, exporter.name)));
     let made = result_owner().act(|| std::fs::create_dir_all(&directory)).and_then(|made| made);
-    made.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot make {}: {error}", directory.display())))?;
+    made.map_err(|error| {
+        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot make {}: {error}", directory.display()))
+    })?;
     export.files.iter().try_for_each(|file| write(&directory, file))?;
     print(&told(&export, &directory))?;
     Ok(exit::DONE)
@@ -149,7 +151,11 @@ fn write(directory: &Path, file: &ExportFile) -> anyhow::Result<()> {
         let mode = || std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755));
         let set = result_owner().act(mode).and_then(|set| set);
         set.map_err(|error| {
-            exit::failure(&code::OUTPUT_FAILED, format!("cannot make {} a program: {error}", path.display()))
+            exit::failed_call(
+                &code::OUTPUT_FAILED,
+                &error,
+                format!("cannot make {} a program: {error}", path.display()),
+            )
         })?;
     }
     Ok(())

@@ -110,7 +110,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 fn read(path: &Path) -> anyhow::Result<JobFile> {
     let file = path.display();
     let text = fsb_store::input::read_text(path, LARGEST_SCRIPT)
-        .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot read {file}: {error}")))?;
+        .map_err(|error| exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {file}: {error}")))?;
     job::read(&text, &|name| std::env::var(name).ok()).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
         exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))

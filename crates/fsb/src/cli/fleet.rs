@@ -283,8 +283,9 @@ fn runs_of_hosts(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
         return Ok(vec![path.to_owned()]);
     }
     let unreadable = |error: std::io::Error| {
-        exit::advised(
+        exit::advised_call(
             &code::UNREADABLE,
+            &error,
             format!("cannot read {shown}: {error}"),
             "name the run directory of a host, or a directory of run directories",
         )
@@ -510,7 +511,7 @@ impl FleetHost {
 fn read_hosts(path: &Path, sudo: bool) -> anyhow::Result<Vec<FleetHost>> {
     let shown = path.display();
     let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT)
-        .map_err(|error| exit::failure(&code::UNREADABLE, format!("--hosts {shown}: {error}")))?;
+        .map_err(|error| exit::failed_call(&code::UNREADABLE, &error, format!("--hosts {shown}: {error}")))?;
     let hosts = parse_hosts(&text, sudo).map_err(|(line, why)| {
         exit::advised(&code::INVALID_INPUT, format!("--hosts {shown}: line {line}: {why}"), LINE)
     })?;

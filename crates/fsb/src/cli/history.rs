@@ -113,7 +113,11 @@ impl StoreArguments {
                 && let Some(directory) = path.parent()
             {
                 std::fs::create_dir_all(directory).map_err(|error| {
-                    exit::failure(&code::UNWRITABLE, format!("cannot make {}: {error}", directory.display()))
+                    exit::failed_call(
+                        &code::UNWRITABLE,
+                        &error,
+                        format!("cannot make {}: {error}", directory.display()),
+                    )
                 })?;
             }
             result_owner::check(path)?;

@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use fsb_codes::notice::{self, Notice};
 use fsb_compat::pokorny::{KEYS, Level, Options, samples_csv};
+use fsb_model::error::Tried;
 use fsb_model::nearest::unknown;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::show_duration;
@@ -230,7 +231,9 @@ fn options(arguments: &Arguments) -> anyhow::Result<Options> {
             .set_from_ini(&text)
             .map_err(|error| exit::failure(&code::INVALID_INPUT, format!("{SETTINGS}: {error}")))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        Err(error) => return Err(exit::failure(&code::UNREADABLE, format!("cannot read {SETTINGS}: {error}"))),
+        Err(error) => {
+            return Err(exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {SETTINGS}: {error}")));
+        }
     }
     for (name, value) in &arguments.typed {
         options.set(name, value).map_err(|error| exit::failure(&code::INVALID_MICRO, format!("--{error}")))?;
@@ -297,11 +300,11 @@ fn measure(
 struct NullJournal;
 
 impl Journal for NullJournal {
-    fn record(&mut self, _: &RunRecord) -> Result<(), String> {
+    fn record(&mut self, _: &RunRecord) -> Result<(), Tried> {
         Ok(())
     }
 
-    fn trial(&mut self, _: &Trial) -> Result<(), String> {
+    fn trial(&mut self, _: &Trial) -> Result<(), Tried> {
         Ok(())
     }
 }
@@ -521,12 +524,8 @@ impl Log {
     /// Opens the requested destinations.
     fn open(options: &Options) -> anyhow::Result<Self> {
         let open = |path: &Path| {
-            result_owner::append(path).map_err(|error| {
-                exit::failure(
-                    &code::UNWRITABLE,
-                    format!("cannot write --logFile {}: {}", path.display(), result_owner::reason(error)),
-                )
-            })
+            let failure = format!("cannot write --logFile {}", path.display());
+            result_owner::append(path).map_err(|error| result_owner::unwritable(failure, error))
         };
         let file = options.sinks.file.then(|| open(&options.log_file)).transpose()?;
         Ok(Log { least: options.min_log_level, console: options.sinks.console, file })

@@ -100,7 +100,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
     };
     let name = path.to_string_lossy();
     if error.kind() != std::io::ErrorKind::NotFound {
-        return Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}")));
+        return Err(exit::failed_call(&code::PLAN_UNREADABLE, &error, format!("cannot read the plan {name}: {error}")));
     }
     if let Some(plan) = shipped_plan::find(&name) {
         return Ok(plan.text.to_owned());
@@ -109,7 +109,7 @@ fn plan_text(path: &Path) -> anyhow::Result<String> {
         Some(near) => format!("did you mean '{near}'?"),
         None => "'fsb list plans' lists the shipped plans".to_owned(),
     };
-    Err(exit::failure(&code::PLAN_UNREADABLE, format!("cannot read the plan {name}: {error}; {advice}")))
+    Err(exit::failed_call(&code::PLAN_UNREADABLE, &error, format!("cannot read the plan {name}: {error}; {advice}")))
 }
 
 #[cfg(test)]

@@ -249,8 +249,9 @@ struct Script {
 
 /// Reads a file of commands, or a pipe of the shell.
 fn read_script(path: &Path) -> anyhow::Result<Script> {
-    let refused =
-        |error| exit::failure(&code::UNREADABLE, format!("cannot read commands from {}: {error}", path.display()));
+    let refused = |error| {
+        exit::failed_call(&code::UNREADABLE, &error, format!("cannot read commands from {}: {error}", path.display()))
+    };
     let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
     Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
 }
@@ -440,9 +441,8 @@ fn check_report(file: Option<&str>) -> anyhow::Result<()> {
             format!("cannot add a report to {shown}: no directory {}", parent.display()),
         ));
     }
-    result_owner::check(path).map_err(|error| {
-        exit::failure(&code::UNWRITABLE, format!("cannot add a report to {shown}: {}", result_owner::reason(error)))
-    })?;
+    let failure = format!("cannot add a report to {shown}");
+    result_owner::check(path).map_err(|error| result_owner::unwritable(failure, error))?;
     let writable = if path.exists() { path } else { parent };
     let denied =
         |_| exit::failure(&code::OUTPUT_FAILED, format!("cannot add a report to {shown}: it may not be written"));
@@ -458,10 +458,14 @@ fn check_directory(directory: &Path, settings: &Settings) -> anyhow::Result<()> 
         ));
     }
     rustix::fs::access(directory, Access::WRITE_OK | Access::EXEC_OK).map_err(|errno| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("location {shown} cannot be written to: {errno}"))
+        exit::failed_call(
+            &code::DIRECTORY_NOT_WRITABLE,
+            &errno.into(),
+            format!("location {shown} cannot be written to: {errno}"),
+        )
     })?;
     let entries = std::fs::read_dir(directory).map_err(|error| {
-        exit::failure(&code::DIRECTORY_NOT_WRITABLE, format!("location {shown} cannot be read: {error}"))
+        exit::failed_call(&code::DIRECTORY_NOT_WRITABLE, &error, format!("location {shown} cannot be read: {error}"))
     })?;
     let taken = entries.flatten().map(|entry| entry.file_name()).find(|name| is_ours(name, settings));
     match taken {

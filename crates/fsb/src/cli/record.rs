@@ -9,7 +9,7 @@ use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 use fsb_sys::InvokingUser;
-use fsb_trace::Header;
+use fsb_trace::{Header, TraceError};
 
 use crate::message::{notify, say};
 use crate::{code, exit, result_owner};
@@ -141,8 +141,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     if is_there {
         let failed = |error| {
-            exit::failure(
+            exit::failed_call(
                 &code::OUTPUT_FAILED,
+                &error,
                 format!("cannot rename {} to {}: {error}", made.display(), path.display()),
             )
         };
@@ -195,7 +196,9 @@ fn part(path: &Path) -> PathBuf {
 fn forget(path: &Path) -> anyhow::Result<()> {
     let removed =
         result_owner::looking(|| if std::fs::metadata(path)?.is_file() { std::fs::remove_file(path) } else { Ok(()) });
-    removed?.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot remove {}: {error}", path.display())))
+    removed?.map_err(|error| {
+        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot remove {}: {error}", path.display()))
+    })
 }
 
 fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
@@ -205,9 +208,12 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
         (None, Some(pid)) if error.kind() == std::io::ErrorKind::NotFound => {
             exit::advised(&code::UNREADABLE, format!("no process {pid}"), "find its number with pgrep NAME")
         }
-        (None, _) => exit::failure(&code::UNREADABLE, format!("the working directory {}: {error}", named.display())),
-        (Some(_), _) => exit::advised(
+        (None, _) => {
+            exit::failed_call(&code::UNREADABLE, &error, format!("the working directory {}: {error}", named.display()))
+        }
+        (Some(_), _) => exit::advised_call(
             &code::UNREADABLE,
+            &error,
             format!("--root {}: {error}", named.display()),
             "name the directory whose files the program uses",
         ),
@@ -225,8 +231,9 @@ fn root(arguments: &Arguments) -> anyhow::Result<PathBuf> {
 
 fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::Error {
     match error {
-        RecordError::Refused(error) => exit::failure(
+        RecordError::Refused(error) => exit::failed_call(
             &code::NOT_RECORDED,
+            &error,
             match arguments.pid {
                 Some(pid) => format!(
                     "process {pid} cannot be traced: {error}; trace a process of your own that no other tracer holds \
@@ -235,13 +242,22 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
                 None => format!("the program cannot be traced: {error}"),
             },
         ),
-        RecordError::NoEbpf(error) => exit::advised(
+        RecordError::NoEbpf(error) => exit::advised_call(
             &code::NO_EBPF,
+            &error,
             format!("eBPF cannot record the calls: {error}"),
             "eBPF needs root (CAP_BPF and CAP_PERFMON) and Linux 5.8: use --by ptrace",
         ),
-        RecordError::Kept { .. } => exit::failure(&code::NOT_RECORDED, format!("{error}; the program did not start")),
-        RecordError::Trace(error) => exit::failure(&code::OUTPUT_FAILED, format!("{}: {error}", output.display())),
+        RecordError::Kept { ref source, .. } => {
+            exit::failed_call(&code::NOT_RECORDED, source, format!("{error}; the program did not start"))
+        }
+        RecordError::Trace(error) => {
+            let message = format!("{}: {error}", output.display());
+            match &error {
+                TraceError::Io(cause) => exit::failed_call(&code::OUTPUT_FAILED, cause, message),
+                _ => exit::failure(&code::OUTPUT_FAILED, message),
+            }
+        }
     }
 }
 

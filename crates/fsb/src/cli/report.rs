@@ -75,7 +75,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 /// Writes every figure as SVG and PNG, and prints the names of the files.
 fn write_figures(report: &Report<'_>, directory: &Path) -> anyhow::Result<()> {
     let made = result_owner::result_owner().act(|| std::fs::create_dir_all(directory)).and_then(|made| made);
-    made.map_err(|error| exit::failure(&code::OUTPUT_FAILED, format!("cannot make {}: {error}", directory.display())))?;
+    made.map_err(|error| {
+        exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot make {}: {error}", directory.display()))
+    })?;
     for figure in figures(report) {
         let [svg, png] = ["svg", "png"].map(|extension| directory.join(format!("{}.{extension}", figure.name)));
         result_owner::replace(&svg, figure.svg().as_bytes())?;

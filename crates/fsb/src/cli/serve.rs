@@ -109,14 +109,14 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 fn bind(listen: SocketAddr) -> anyhow::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(listen).map_err(|error| {
         let help = "choose another port: --listen 127.0.0.1:0 takes any free one";
-        exit::advised(&code::UNABLE, format!("cannot listen on {listen}: {error}"), help)
+        exit::advised_call(&code::UNABLE, &error, format!("cannot listen on {listen}: {error}"), help)
     })?;
     let listen = listener.local_addr().map_err(|error| failed(listen, &error))?;
     Ok((listener, listen))
 }
 
 fn failed(listen: SocketAddr, error: &io::Error) -> anyhow::Error {
-    exit::failure(&code::SYSTEM, format!("cannot serve on {listen}: {error}"))
+    exit::failed_call(&code::SYSTEM, error, format!("cannot serve on {listen}: {error}"))
 }
 
 /// Serves until a signal comes.
@@ -244,7 +244,7 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
         WriteError::Page(Problem::Store(error)) => error.into(),
         WriteError::Page(problem) => anyhow::Error::new(problem),
         WriteError::File(error) => {
-            exit::failure(&code::OUTPUT_FAILED, format!("cannot write to {}: {error}", directory.display()))
+            exit::failed_call(&code::OUTPUT_FAILED, &error, format!("cannot write to {}: {error}", directory.display()))
         }
     })?;
     if !left_out.is_empty() {

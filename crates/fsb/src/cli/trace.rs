@@ -386,13 +386,17 @@ pub fn tell(totals: &Totals) {
 }
 
 fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
-    exit::failure(&code::OUTPUT_FAILED, format!("cannot write {}: {error}", path.display()))
+    let message = format!("cannot write {}: {error}", path.display());
+    match error {
+        TraceError::Io(cause) => exit::failed_call(&code::OUTPUT_FAILED, cause, message),
+        _ => exit::failure(&code::OUTPUT_FAILED, message),
+    }
 }
 
 fn unread(path: &Path, error: &TraceError) -> anyhow::Error {
     let message = format!("cannot read {}: {error}", path.display());
     match error {
-        TraceError::Io(_) => exit::failure(&code::UNREADABLE, message),
+        TraceError::Io(cause) => exit::failed_call(&code::UNREADABLE, cause, message),
         error => exit::because(error, message),
     }
 }

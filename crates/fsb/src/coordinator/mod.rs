@@ -302,15 +302,14 @@ pub fn perform_streamed(
 ) -> anyhow::Result<u8> {
     let lock = check(&record, &work, turn)?;
     let (mut stage, agent) = Stage::set(lock, &record)?;
-    let sent = |why: String| RunError::Journal(why);
-    journal.record(&record).map_err(sent)?;
+    journal.record(&record).map_err(RunError::Journal)?;
     match measure(agent, journal, observer, (record, work, trials), true) {
         Ok((mut record, trials)) => {
             record.warnings.extend(stage.undo_rest());
             record.warnings.extend(concurrent(&mut stage.lock));
             // By the clock of this host, which began the segment.
             end_segment(&mut record);
-            journal.record(&record).map_err(sent)?;
+            journal.record(&record).map_err(RunError::Journal)?;
             Ok(results::code(&trials))
         }
         Err(error) => Err(torn_down(stage, error)),

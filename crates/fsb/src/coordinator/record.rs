@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use fsb_model::error::Tried;
 use fsb_model::run::{SCHEMA, Segment};
-use fsb_model::{FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial};
+use fsb_model::{FileSystemSpec, Geometry, Place, Plan, RunRecord, TargetKind, Trial, errno};
 use fsb_runner::event::Journal;
 use fsb_runner::plan_file::Resolved;
 use fsb_runner::work::Work;
 use fsb_runner::{resume as resuming, vm};
-use fsb_store::RunDirectory;
+use fsb_store::{RunDirectory, StoreError};
 use fsb_testbed::{fs, host, medium};
 
 use crate::{code, exit, result_owner};
@@ -174,12 +175,20 @@ fn name_of<'n>(targets: impl Iterator<Item = &'n str>) -> String {
 pub struct DirectoryJournal(pub RunDirectory);
 
 impl Journal for DirectoryJournal {
-    fn record(&mut self, record: &RunRecord) -> Result<(), String> {
-        self.0.write_record(record).map_err(|error| error.to_string())
+    fn record(&mut self, record: &RunRecord) -> Result<(), Tried> {
+        self.0.write_record(record).map_err(tried)
     }
 
-    fn trial(&mut self, trial: &Trial) -> Result<(), String> {
-        self.0.append(trial).map_err(|error| error.to_string())
+    fn trial(&mut self, trial: &Trial) -> Result<(), Tried> {
+        self.0.append(trial).map_err(tried)
+    }
+}
+
+fn tried(error: StoreError) -> Tried {
+    let text = error.to_string();
+    match error {
+        StoreError::Io { source, .. } => Tried { text, errno: errno::number(&source) },
+        _ => text.into(),
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fsb_model::error::Tried;
 use fsb_model::{Identity, RunRecord, Trial};
 use fsb_runner::event::{Event, Journal, Observer};
 use fsb_runner::plan_file::{self, PlanFile};
@@ -175,20 +176,20 @@ fn end_with_connection(run: Pid) {
 struct Stream;
 
 impl Journal for Stream {
-    fn record(&mut self, record: &RunRecord) -> Result<(), String> {
+    fn record(&mut self, record: &RunRecord) -> Result<(), Tried> {
         send(&Line::Record(Box::new(Cow::Borrowed(record))))
     }
 
-    fn trial(&mut self, trial: &Trial) -> Result<(), String> {
+    fn trial(&mut self, trial: &Trial) -> Result<(), Tried> {
         send(&Line::Trial(Box::new(Cow::Borrowed(trial))))
     }
 }
 
-fn send(line: &Line<'_>) -> Result<(), String> {
+fn send(line: &Line<'_>) -> Result<(), Tried> {
     let mut text = serde_json::to_vec(line).map_err(|error| error.to_string())?;
     text.push(b'\n');
     let mut stdout = io::stdout().lock();
-    stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| format!("cannot send results: {error}"))
+    stdout.write_all(&text).and_then(|()| stdout.flush()).map_err(|error| Tried::call("cannot send results", &error))
 }
 
 /// Prints the events of the run, and sends those that move the other half's progress.

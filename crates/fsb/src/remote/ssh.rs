@@ -262,7 +262,12 @@ pub fn quote<'a>(lines: impl Iterator<Item = &'a str>) -> String {
 }
 
 fn not_installed(error: &io::Error) -> anyhow::Error {
-    exit::advised(&code::UNREACHABLE, format!("cannot run ssh: {error}"), "install the package openssh-client")
+    exit::advised_call(
+        &code::UNREACHABLE,
+        error,
+        format!("cannot run ssh: {error}"),
+        "install the package openssh-client",
+    )
 }
 
 fn unreachable(host: &str, why: &str) -> anyhow::Error {

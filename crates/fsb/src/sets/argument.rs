@@ -138,12 +138,13 @@ fn behind(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>>
             let is_name =
                 path.to_str().is_some_and(|name| fsb_testbed::fs::REGISTRY.iter().any(|fs| fs.name() == name));
             Err(match is_name {
-                true => exit::advised(
+                true => exit::advised_call(
                     &code::UNREADABLE,
+                    &error,
                     message,
                     "fsb compare reads results; to measure file systems, use fsb run",
                 ),
-                false => exit::failure(&code::UNREADABLE, message),
+                false => exit::failed_call(&code::UNREADABLE, &error, message),
             })
         }
     }
@@ -216,8 +217,9 @@ fn directory(path: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Foun
 
 /// Returns the entries of a directory, in natural order, without hidden files.
 fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let failed =
-        |error: std::io::Error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display()));
+    let failed = |error: std::io::Error| {
+        exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {}: {error}", path.display()))
+    };
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -232,9 +234,9 @@ fn entries(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// Returns the tool whose output a file looks like.
 fn tool(path: &Path) -> anyhow::Result<Option<&'static Tool>> {
     let mut head = Vec::new();
-    fsb_store::input::open(path)
-        .and_then(|file| file.take(HEAD).read_to_end(&mut head))
-        .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot read {}: {error}", path.display())))?;
+    fsb_store::input::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).map_err(|error| {
+        exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {}: {error}", path.display()))
+    })?;
     Ok(TOOLS.iter().find(|tool| (tool.recognise)(&head)))
 }
 

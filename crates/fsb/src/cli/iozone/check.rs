@@ -1,6 +1,7 @@
 //! Checks whether a request can be served, before anything is changed.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_engine::classic::{self, Existing};
-use fsb_model::Bytes;
+use fsb_model::{Bytes, errno};
 use rustix::fs::Access;
 
 use super::remount;
@@ -126,14 +127,15 @@ fn operations(options: &Options) -> Vec<Operation> {
 
 /// Checks the permissions: written files are created and removed repeatedly, others are only read.
 fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
-    let may = |path: &Path, access| rustix::fs::access(path, access);
+    let may = |path: &Path, access| rustix::fs::access(path, access).map_err(io::Error::from);
     if found != Existing::Nothing {
         let (access, what) = match writes {
             true => (Access::READ_OK | Access::WRITE_OK, "write"),
             false => (Access::READ_OK, "read"),
         };
-        may(path, access)
-            .map_err(|error| exit::failure(&code::UNREADABLE, format!("cannot {what} {}: {error}", path.display())))?;
+        may(path, access).map_err(|error| {
+            exit::failed_call(&code::UNREADABLE, &error, format!("cannot {what} {}: {error}", path.display()))
+        })?;
     }
     if !writes {
         return Ok(());
@@ -144,7 +146,7 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
         let shown = shown.display();
         exit::failure_about(
             &code::DIRECTORY,
-            [("path", shown.to_string().into())],
+            [("path", shown.to_string().into()), ("errno", errno::number(&error).and_then(errno::name).into())],
             format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"),
         )
     })
@@ -175,11 +177,10 @@ fn writable(path: &Path) -> anyhow::Result<()> {
     if path.is_dir() {
         return Err(exit::failure(&code::UNWRITABLE, format!("{} is a directory: name a file in it", path.display())));
     }
-    let refused = |error: &dyn std::fmt::Display| {
-        exit::failure(&code::UNWRITABLE, format!("cannot write {}: {error}", path.display()))
-    };
-    result_owner::check(path).map_err(|error| refused(&result_owner::reason(error)))?;
-    rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refused(&error))
+    let failure = format!("cannot write {}", path.display());
+    result_owner::check(path).map_err(|error| result_owner::unwritable(&failure, error))?;
+    let allowed = rustix::fs::access(directory(path), Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from);
+    allowed.map_err(|error| exit::failed_call(&code::UNWRITABLE, &error, format!("{failure}: {error}")))
 }
 
 /// Refuses to write the spreadsheet over the file under test.

@@ -112,7 +112,11 @@ fn find(point: &Path, fstab: bool) -> anyhow::Result<Option<Mount>> {
         command.args(["--kernel", "--output", "SOURCE,FSTYPE,OPTIONS,FSROOT"]);
     }
     let output = command.arg("--mountpoint").arg(point).output().map_err(|error| {
-        exit::failure(&code::IOZONE_UNABLE, format!("cannot run findmnt (Debian package util-linux): {error}"))
+        exit::failed_call(
+            &code::IOZONE_UNABLE,
+            &error,
+            format!("cannot run findmnt (Debian package util-linux): {error}"),
+        )
     })?;
     let parsed: serde_json::Value = match serde_json::from_slice(&output.stdout) {
         Ok(parsed) => parsed,
@@ -188,7 +192,7 @@ fn again(command: &mut Command, what: &str, point: &Path) -> anyhow::Result<()> 
     let mut said = String::new();
     for attempt in 1..=ATTEMPTS {
         let output = command.output().map_err(|error| {
-            exit::failure(&code::IOZONE_UNABLE, format!("cannot {what} {}: {error}", point.display()))
+            exit::failed_call(&code::IOZONE_UNABLE, &error, format!("cannot {what} {}: {error}", point.display()))
         })?;
         if output.status.success() {
             return Ok(());

@@ -19,7 +19,7 @@ pub fn main(hosts: &[String]) -> anyhow::Result<u8> {
     say(&shell::line(words.iter().map(|word| &**word)));
     let status = Command::new(&line[0]).args(&line[1..]).status().map_err(|error| {
         let help = "install openmpi-bin or mpich here, or run this line on a host that has it";
-        exit::advised(&code::UNABLE, format!("mpirun: {error}"), help)
+        exit::advised_call(&code::UNABLE, &error, format!("mpirun: {error}"), help)
     })?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::MACHINE))
 }

@@ -341,7 +341,11 @@ pub(super) fn tree_workloads(tree: &Path) -> anyhow::Result<(Vec<WorkloadSpec>, 
 }
 
 fn failed(path: &Path, error: &io::Error) -> anyhow::Error {
-    exit::failure(&code::UNREADABLE, format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)))
+    exit::failed_call(
+        &code::UNREADABLE,
+        error,
+        format!("--tree: cannot read {}: {error}{}", path.display(), whose_rights(error)),
+    )
 }
 
 /// Explains a refusal: root could read the file, but the invoking user cannot.
@@ -399,7 +403,10 @@ fn recorded_shape(root: &Path) -> anyhow::Result<(String, Shape)> {
 fn shape_of_run(path: &Path) -> anyhow::Result<(String, Shape)> {
     let failed = |why: String| exit::failure(&code::INVALID_INPUT, format!("--tree {}: {why}", path.display()));
     let read = fsb_store::input::read(path, LARGEST_RECORD);
-    let text = read.map_err(|error| failed(format!("cannot be read: {error}")))?;
+    let text = read.map_err(|error| {
+        let message = format!("--tree {}: cannot be read: {error}", path.display());
+        exit::failed_call(&code::INVALID_INPUT, &error, message)
+    })?;
     let record: RunRecord = serde_json::from_slice(&text)
         .map_err(|_| failed("neither a directory nor the run.json of a run".to_owned()))?;
     let found = record.cells.iter().find_map(|cell| {
