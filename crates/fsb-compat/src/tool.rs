@@ -4,8 +4,8 @@ use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
 use fsb_model::code::{self, Coded, ErrorCode};
-use fsb_model::error_codes;
 use fsb_model::set::Run;
+use fsb_model::{errno, error_codes};
 use serde_json::{Map, Value};
 
 /// A tool whose results can be read.
@@ -110,7 +110,10 @@ impl Coded for ReadError {
     }
 
     fn fields(&self) -> Map<String, Value> {
-        self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into())).collect()
+        let path = self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into()));
+        let name =
+            if let Problem::Io(error) = &self.problem { errno::number(error).and_then(errno::name) } else { None };
+        path.chain(name.map(|name| ("errno".to_owned(), name.into()))).collect()
     }
 
     fn help(&self) -> Option<String> {

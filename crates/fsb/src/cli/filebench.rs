@@ -165,12 +165,13 @@ fn read(path: &Path) -> anyhow::Result<String> {
         };
         let message = format!("cannot read {}: {why}", path.display());
         match error.kind() {
-            std::io::ErrorKind::NotFound => exit::advised(
+            std::io::ErrorKind::NotFound => exit::advised_call(
                 &code::UNREADABLE,
+                &error,
                 message,
                 "name a file, or one that comes with fsb, such as copyfiles.f",
             ),
-            _ => exit::failure(&code::UNREADABLE, message),
+            _ => exit::failed_call(&code::UNREADABLE, &error, message),
         }
     })
 }

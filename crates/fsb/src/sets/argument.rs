@@ -169,8 +169,9 @@ fn glob(pattern: &Path, warnings: &mut Vec<String>) -> anyhow::Result<Vec<Found>
     let options = MatchOptions { require_literal_leading_dot: true, ..MatchOptions::new() };
     let matches = glob::glob_with(text, options)
         .map_err(|error| exit::failure(&code::INVALID_SET, format!("{shown}: {error}")))?;
-    let mut paths =
-        matches.collect::<Result<Vec<_>, _>>().map_err(|error| exit::failure(&code::UNREADABLE, error.to_string()))?;
+    let mut paths = matches
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| exit::failed_call(&code::UNREADABLE, error.error(), error.to_string()))?;
     alphanumeric_sort::sort_path_slice(&mut paths);
     if paths.is_empty() {
         return Err(exit::failure(&code::NO_MATCH, format!("no file matches {shown}")));

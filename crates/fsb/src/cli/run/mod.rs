@@ -517,7 +517,8 @@ fn resume_set(directory: &Path, making: &Making<'_>) -> anyhow::Result<u8> {
     const LARGEST: u64 = 1 << 20;
     let path = directory.join(SET_FILE);
     let wrong = |why: String| exit::failure(&code::INVALID_RUN_SET, format!("{}: {why}", path.display()));
-    let text = fsb_store::input::read(&path, LARGEST).map_err(|error| wrong(error.to_string()))?;
+    let text = fsb_store::input::read(&path, LARGEST)
+        .map_err(|error| exit::failed_call(&code::INVALID_RUN_SET, &error, format!("{}: {error}", path.display())))?;
     let set: RunSet = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
     if set.schema != SET_SCHEMA || !(1..=MOST_RUNS).contains(&set.runs) {
         return Err(wrong(format!("not a set of this version ({SET_SCHEMA})")));
