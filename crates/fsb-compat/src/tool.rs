@@ -111,8 +111,7 @@ impl Coded for ReadError {
 
     fn fields(&self) -> Map<String, Value> {
         let path = self.path.iter().map(|path| ("path".to_owned(), path.to_string_lossy().into()));
-        let name =
-            if let Problem::Io(error) = &self.problem { errno::number(error).and_then(errno::name) } else { None };
+        let name = if let Problem::Io(error) = &self.problem { errno::name_of(error) } else { None };
         path.chain(name.map(|name| ("errno".to_owned(), name.into()))).collect()
     }
 

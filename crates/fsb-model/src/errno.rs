@@ -37,6 +37,11 @@ pub fn number(error: &io::Error) -> Option<i32> {
     error.raw_os_error().or_else(|| number(&explained()?.error))
 }
 
+/// Returns the name of the kernel's error in an error of the standard library: `ENOSPC`.
+pub fn name_of(error: &io::Error) -> Option<&'static str> {
+    number(error).and_then(name)
+}
+
 /// Returns the error with another text. The standard library drops the number of an error that gets a text.
 pub fn explain(error: io::Error, text: String) -> io::Error {
     io::Error::new(error.kind(), Explained { error, text })

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::Bytes;
 use crate::code::{self, Coded, ErrorCode};
 use crate::error_codes;
 
@@ -110,6 +111,20 @@ pub struct Medium {
     /// The text after the name: the path of a device, the members of an array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<String>,
+}
+
+/// Returns the mount options of the client of an NFS target as the kernel reads them: `rsize=65536` for `rsize=64K`. The
+/// others belong to the server or to the network between them.
+pub fn nfs_client_options(options: &[String]) -> Vec<String> {
+    let as_read = |option: &String| match option.split_once('=') {
+        None if option == "sync" || option == "async" => None,
+        Some(("export" | "delay" | "rate", _)) => None,
+        Some((name @ ("rsize" | "wsize"), size)) => {
+            Some(size.parse::<Bytes>().map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)))
+        }
+        _ => Some(option.clone()),
+    };
+    options.iter().filter_map(as_read).collect()
 }
 
 impl Default for Medium {

@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use fsb_model::run::TargetRecord;
-use fsb_model::{Bytes, FileSystemSpec, RunRecord, Target, TargetKind, shell};
+use fsb_model::target::nfs_client_options;
+use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
 use crate::run::{Summary, risks};
@@ -172,7 +173,7 @@ impl Recipe {
             command(&words, &[DEVICE])
         });
         let is_served = spec.fs == "nfs";
-        let options = if is_served { options_of_client(spec) } else { spec.mount_options() };
+        let options = if is_served { nfs_client_options(&spec.options) } else { spec.mount_options() };
         // The last word of each is the device.
         let tune = made.tune_commands.iter().filter_map(|words| words.split_last());
         Some(Recipe {
@@ -188,20 +189,6 @@ impl Recipe {
     pub(crate) fn commands(&self) -> Vec<String> {
         self.make.iter().chain(&self.tune).chain(&self.serve).chain([&self.mount]).cloned().collect()
     }
-}
-
-/// Returns the mount options of the client of an NFS target: the others belong to the server or to the network between
-/// them, and the kernel takes sizes in bytes.
-fn options_of_client(spec: &FileSystemSpec) -> Vec<String> {
-    let of_client = |option: &&String| {
-        let name = option.split_once('=').map_or(option.as_str(), |(name, _)| name);
-        !["export", "sync", "async", "delay", "rate"].contains(&name)
-    };
-    let in_bytes = |option: &String| match option.split_once('=').map(|(name, size)| (name, size.parse::<Bytes>())) {
-        Some((name @ ("rsize" | "wsize"), Ok(bytes))) => format!("{name}={}", bytes.0),
-        _ => option.clone(),
-    };
-    spec.options.iter().filter(of_client).map(in_bytes).collect()
 }
 
 /// Returns the commands of the server of an NFS target.

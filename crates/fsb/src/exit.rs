@@ -60,7 +60,7 @@ impl Failure {
 
     /// Adds the name of the kernel's error as the field `errno`.
     pub fn caused_by(mut self, cause: &io::Error) -> Failure {
-        if let Some(name) = errno::number(cause).and_then(errno::name) {
+        if let Some(name) = errno::name_of(cause) {
             self.fields.insert("errno".to_owned(), name.into());
         }
         self
@@ -246,8 +246,7 @@ fn known(error: &anyhow::Error) -> Known {
     let unclassified = || if of_kernel() { &code::SYSTEM } else { &code::INTERNAL };
     let general = || Known { code: unclassified(), exit: MACHINE, fields: Map::new(), help: None };
     let mut known = error.chain().find_map(classified).unwrap_or_else(general);
-    let number = error.chain().find_map(|error| errno::number(error.downcast_ref::<io::Error>()?));
-    if let Some(name) = number.and_then(errno::name) {
+    if let Some(name) = error.chain().find_map(|error| errno::name_of(error.downcast_ref()?)) {
         known.fields.entry("errno").or_insert_with(|| name.into());
     }
     known

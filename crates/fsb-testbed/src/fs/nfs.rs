@@ -7,8 +7,9 @@ use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
+use fsb_model::target::nfs_client_options;
 use fsb_model::units::parse_duration;
-use fsb_model::{Bytes, FileSystemSpec, Geometry};
+use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
 use fsb_sys::traffic::Link;
 use fsb_sys::{Roots, mount as kernel};
@@ -235,17 +236,14 @@ struct ExportOptions {
 impl ExportOptions {
     /// Divides the options. `discard_off` belongs to the exported file system.
     fn split(options: &[String], discard_off: Option<&str>) -> ExportOptions {
-        let mut split = ExportOptions { link: link(options), ..ExportOptions::default() };
-        for option in options {
-            match key(option) {
-                "export" | "sync" | "delay" | "rate" => {}
-                "async" => split.asynchronous = true,
-                _ if Some(option.as_str()) == discard_off => split.server.push(option.clone()),
-                "rsize" | "wsize" => split.client.push(in_bytes(option)),
-                _ => split.client.push(option.clone()),
-            }
+        let is_of_exported = |option: &String| Some(option.as_str()) == discard_off;
+        let (server, others): (Vec<String>, _) = options.iter().cloned().partition(is_of_exported);
+        ExportOptions {
+            server,
+            client: nfs_client_options(&others),
+            asynchronous: others.iter().any(|option| option == "async"),
+            link: link(options),
         }
-        split
     }
 
     /// Returns the kernel's name of the client's file system.
@@ -270,14 +268,6 @@ impl ExportOptions {
             _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
         }
         all
-    }
-}
-
-/// Returns an option with a size as the kernel reads it: `rsize=65536` for `rsize=64K`.
-fn in_bytes(option: &str) -> String {
-    match option.split_once('=').map(|(name, size)| (name, size.parse::<Bytes>())) {
-        Some((name, Ok(bytes))) => format!("{name}={}", bytes.0),
-        _ => option.to_owned(),
     }
 }
 

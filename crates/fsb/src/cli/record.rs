@@ -9,7 +9,7 @@ use fsb_codes::notice;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 use fsb_sys::InvokingUser;
-use fsb_trace::{Header, TraceError};
+use fsb_trace::Header;
 
 use crate::message::{notify, say};
 use crate::{code, exit, result_owner};
@@ -251,13 +251,7 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
         RecordError::Kept { ref source, .. } => {
             exit::failed_call(&code::NOT_RECORDED, source, format!("{error}; the program did not start"))
         }
-        RecordError::Trace(error) => {
-            let message = format!("{}: {error}", output.display());
-            match &error {
-                TraceError::Io(cause) => exit::failed_call(&code::OUTPUT_FAILED, cause, message),
-                _ => exit::failure(&code::OUTPUT_FAILED, message),
-            }
-        }
+        RecordError::Trace(error) => super::trace::unwritten(output, &error),
     }
 }
 

@@ -385,7 +385,8 @@ pub fn tell(totals: &Totals) {
     }
 }
 
-fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
+/// Returns the failure of a trace that could not be written.
+pub fn unwritten(path: &Path, error: &TraceError) -> anyhow::Error {
     let message = format!("cannot write {}: {error}", path.display());
     match error {
         TraceError::Io(cause) => exit::failed_call(&code::OUTPUT_FAILED, cause, message),

@@ -146,7 +146,7 @@ fn permitted(path: &Path, found: Existing, writes: bool) -> anyhow::Result<()> {
         let shown = shown.display();
         exit::failure_about(
             &code::DIRECTORY,
-            [("path", shown.to_string().into()), ("errno", errno::number(&error).and_then(errno::name).into())],
+            [("path", shown.to_string().into()), ("errno", errno::name_of(&error).into())],
             format!("no file can be made in {shown}: {error}. Name one in another directory with -f or -F"),
         )
     })
