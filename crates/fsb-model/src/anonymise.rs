@@ -1005,6 +1005,7 @@ impl<'v> Anonymiser<'v> {
             waits: _,
             runs: _,
             stolen_ns: _,
+            program_ns: _,
             locks: _,
             kernel_threads: _,
             requests: _,

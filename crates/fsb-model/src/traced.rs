@@ -24,6 +24,10 @@ pub struct Traced {
     /// Nanoseconds that the hypervisor gave to other guests, as far as these threads have neither waits nor CPU time.
     #[serde(skip_serializing_if = "is_zero")]
     pub stolen_ns: u64,
+    /// Nanoseconds that fsb's eBPF programs ran on all processors within the timed samples: all of this time if they
+    /// delay an operation wherever they run. Absent if the kernel does not count them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program_ns: Option<u64>,
     /// Contended locks by stack, from the first attempt to the acquisition, asleep or spinning; the longest first. The time
     /// is in the waits and the CPU time as well. Absent if the kernel does not report contention.
     #[serde(skip_serializing_if = "Option::is_none")]

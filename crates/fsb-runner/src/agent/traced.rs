@@ -26,6 +26,8 @@ pub(super) struct Tracer {
     symbols: Symbols,
     /// Seconds that the hypervisor had stolen when the sample began.
     stolen_before: Option<f64>,
+    /// Nanoseconds that the programs had run.
+    run_before: Option<u64>,
 }
 
 /// The observations of a sample.
@@ -34,6 +36,8 @@ pub(super) struct Observations {
     list: Vec<Observation>,
     /// Seconds that the hypervisor stole from all processors.
     stolen: f64,
+    /// Nanoseconds that the programs ran on all processors, if the kernel counts them.
+    program_ns: Option<u64>,
 }
 
 /// The devices of a target, as major and minor numbers. Observations of others are left out if they are known.
@@ -57,7 +61,7 @@ impl Tracer {
     pub(super) fn open() -> Result<Tracer, String> {
         let watch = StackWatch::open().map_err(|error| format!("the kernel refuses the eBPF programs: {error}"))?;
         let symbols = Symbols::read().map_err(|error| format!("the kernel's functions have no names: {error}"))?;
-        Ok(Tracer { watch, symbols, stolen_before: None })
+        Ok(Tracer { watch, symbols, stolen_before: None, run_before: None })
     }
 
     /// Begins to trace the threads of a process, and the requests of the disk of its target.
@@ -65,18 +69,20 @@ impl Tracer {
         // Flushes of earlier work.
         self.watch.drain(drop);
         self.stolen_before = watch::stolen_seconds();
+        self.run_before = self.watch.run_time_ns();
         let followed = self.watch.follow(Some(process), disk);
         followed.map_err(|error| format!("the kernel does not trace the worker: {error}"))
     }
 
     /// Ends that, and returns the observations.
     pub(super) fn end(&mut self) -> Observations {
+        let program_ns = self.watch.run_time_ns().zip(self.run_before).map(|(after, before)| after - before);
         let mut list = Vec::new();
         self.watch.drain(|observation| list.push(observation));
         // An error here was one of `begin`, too.
         let _ = self.watch.follow(None, None);
         let stolen = watch::stolen_seconds().zip(self.stolen_before).map_or(0.0, |(after, before)| after - before);
-        Observations { list, stolen }
+        Observations { list, stolen, program_ns }
     }
 
     fn stack(&self, id: StackId) -> TracedStack {
@@ -114,6 +120,8 @@ pub(super) struct TraceTally {
     samples: HashMap<StackId, u64>,
     /// Seconds that the hypervisor stole from all processors.
     stolen: f64,
+    /// Nanoseconds that the programs ran; `None` if the kernel did not count them in all samples.
+    program_ns: Option<f64>,
     locks: HashMap<StackId, StackTime>,
     /// By the first letters of the name, and the number of the thread.
     kernel_threads: BTreeMap<([u8; 4], u32), KernelThread>,
@@ -150,6 +158,7 @@ impl TraceTally {
     /// Adds the observations of a sample.
     pub(super) fn add(&mut self, observed: &Observations, found: &[Measurement], devices: TracedDevices) {
         let observations = &observed.list;
+        let is_first = self.thread_ns == 0;
         let mut windows = Vec::new();
         for measurement in found {
             let spans = &measurement.workers;
@@ -165,6 +174,14 @@ impl TraceTally {
         }
         windows.sort_unstable();
         self.stolen += observed.stolen;
+        let ended = |observation: &&Observation| {
+            let at_ns = observation.ended_ns();
+            overlaps(&windows, [at_ns, at_ns + 1]).next().is_some()
+        };
+        // Each observation is the work of a program. Those outside the windows took their share of the time.
+        let share = observations.iter().filter(ended).count() as f64 / observations.len().max(1) as f64;
+        let program_ns = observed.program_ns.map(|ns| ns as f64 * share);
+        self.program_ns = if is_first { program_ns } else { self.program_ns.zip(program_ns).map(|(sum, ns)| sum + ns) };
         let flushes = flushes(observations, devices.disk);
         self.add_requests(observations, &windows, &flushes);
         // Between two samples, they are not observed.
@@ -290,6 +307,7 @@ impl TraceTally {
             waits,
             runs,
             stolen_ns,
+            program_ns: self.program_ns.map(|ns| ns as u64),
             locks: tracer.watch.reports_contention().then_some(locks),
             kernel_threads: kernel_threads(self.kernel_threads, named),
             requests: self.requests.into_values().collect(),
@@ -475,7 +493,7 @@ mod tests {
     const LOOP: TracedDevices = TracedDevices { disk: Some((7, 0)), file_system: Some((7, 0)) };
 
     fn observed(list: &[Observation]) -> Observations {
-        Observations { list: list.to_vec(), stolen: 0.0 }
+        Observations { list: list.to_vec(), stolen: 0.0, program_ns: Some(900) }
     }
 
     fn flush(at_ns: u64, began: bool) -> Observation {
@@ -502,7 +520,11 @@ mod tests {
         let StackTime { count, ns, flush_ns } = tally.waits[&STACK];
         assert_eq!((count, ns, flush_ns), (2, 150, 30));
         assert_eq!((tally.run_queue_ns, tally.samples[&STACK]), (50, 1));
-        assert_eq!((tally.thread_ns, tally.operations, &tally.problem), (1900, 20, &None));
+        // Of the nine observations, seven end within the windows.
+        assert_eq!(tally.program_ns.map(f64::round), Some(700.0));
+        tally.add(&Observations::default(), &sample(&[[2600, 2700]]), LOOP);
+        assert_eq!(tally.program_ns, None, "the kernel did not count them in all samples");
+        assert_eq!((tally.thread_ns, tally.operations, &tally.problem), (2000, 30, &None));
     }
 
     #[test]

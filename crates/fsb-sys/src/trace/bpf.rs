@@ -25,7 +25,9 @@ pub(super) const MAP_LOOKUP: i32 = 1;
 pub(super) const MAP_UPDATE: i32 = 2;
 pub(super) const MAP_DELETE: i32 = 3;
 const PROGRAM_LOAD: i32 = 5;
+const OBJECT_INFO: i32 = 15;
 const RAW_TRACEPOINT_OPEN: i32 = 17;
+const ENABLE_STATISTICS: i32 = 32;
 pub(super) const PERF_EVENT: u64 = 7;
 pub(super) const HASH: u64 = 1;
 pub(super) const ARRAY: u64 = 2;
@@ -78,6 +80,19 @@ pub(super) fn number(command: i32, words: &[u64]) -> io::Result<i32> {
     // SAFETY: addresses among the words are of memory that outlives the call and is as large as the command expects.
     let answer = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_mut_ptr(), size_of_val(&attributes)) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer as i32) }
+}
+
+/// Lets the kernel count how long programs run, until the returned descriptor is closed (Linux 5.8).
+pub(super) fn count_run_time() -> io::Result<OwnedFd> {
+    bpf(ENABLE_STATISTICS, &[0])
+}
+
+/// Returns the nanoseconds that a program has run on all processors, as far as the kernel [counts](count_run_time) them.
+pub(super) fn run_time_ns(program: &OwnedFd) -> io::Result<u64> {
+    // The begin of `struct bpf_prog_info`, up to `run_time_ns`. No sizes are set, so the kernel writes no arrays.
+    let mut info = [0u64; 25];
+    number(OBJECT_INFO, &[program.as_raw_fd() as u64 | (size_of_val(&info) as u64) << 32, info.as_mut_ptr() as u64])?;
+    Ok(info[24])
 }
 
 /// `PERF_TYPE_TRACEPOINT`.

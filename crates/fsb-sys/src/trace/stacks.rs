@@ -12,8 +12,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use super::bpf::{
     ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE,
     MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, RING_BUFFER, RING_RESERVE,
-    RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, load, number, own_namespace,
-    sample_processor,
+    RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, count_run_time, load, number,
+    own_namespace, run_time_ns, sample_processor,
 };
 use crate::read_text;
 
@@ -94,6 +94,20 @@ pub enum Observation {
     },
 }
 
+impl Observation {
+    /// Returns the time of its end, at which a program wrote it.
+    pub fn ended_ns(&self) -> u64 {
+        match *self {
+            Observation::Off { in_ns, .. } => in_ns,
+            Observation::Ran { at_ns, .. }
+            | Observation::Flush { at_ns, .. }
+            | Observation::Committed { at_ns, .. } => at_ns,
+            Observation::Request { completed_ns, .. } => completed_ns,
+            Observation::Contended { to_ns, .. } => to_ns,
+        }
+    }
+}
+
 /// The tracepoints of commits, and whether their records have the device.
 pub const COMMITS: [(&str, bool); 4] = [
     ("jbd2/jbd2_end_commit", true),
@@ -127,6 +141,8 @@ pub struct StackWatch {
     stacks: OwnedFd,
     lost: OwnedFd,
     reports_contention: bool,
+    programs: Vec<OwnedFd>,
+    counts_run_time: Option<OwnedFd>,
     _kept: Vec<OwnedFd>,
 }
 
@@ -199,15 +215,18 @@ impl StackWatch {
             programs.push((commit, commits(&known, device, kind::COMMITTED + place as u64)));
         }
         let mapped = Ring::map(&ring, RING)?;
+        let mut loaded = Vec::new();
         for (tracepoint, code) in programs {
             let program = load(TRACEPOINT, &code)?;
-            kept.extend([tracepoint.attach(&program)?, program]);
+            kept.push(tracepoint.attach(&program)?);
+            loaded.push(program);
         }
         let program = load(PERF_EVENT, &samples(&known))?;
         for processor in processors() {
             kept.push(sample_processor(processor, SAMPLE_NS, &program)?);
         }
-        kept.extend([program, ring]);
+        loaded.push(program);
+        kept.push(ring);
         let (process, device) = (None, None);
         Ok(StackWatch {
             ring: mapped,
@@ -218,6 +237,8 @@ impl StackWatch {
             stacks,
             lost,
             reports_contention,
+            programs: loaded,
+            counts_run_time: count_run_time().ok(),
             _kept: kept,
         })
     }
@@ -281,6 +302,12 @@ impl StackWatch {
         let words = [self.stacks.as_raw_fd() as u64, (&raw const id) as u64, addresses.as_mut_ptr() as u64];
         number(MAP_LOOKUP, &words).ok()?;
         Some(addresses.into_iter().take_while(|address| *address != 0).collect())
+    }
+
+    /// Returns the nanoseconds that the programs have run on all processors. Returns `None` if the kernel does not count them.
+    pub fn run_time_ns(&self) -> Option<u64> {
+        self.counts_run_time.as_ref()?;
+        self.programs.iter().map(run_time_ns).sum::<io::Result<u64>>().ok()
     }
 
     /// Returns the number of observations or stacks that were lost because the ring or a map was full.
@@ -880,6 +907,7 @@ mod tests {
         };
         assert!(waits.iter().any(is_read), "{} waits", waits.len());
         assert_eq!(watch.lost(), 0);
+        assert!(watch.run_time_ns() > Some(0), "{:?}", watch.run_time_ns());
     }
 
     /// Two threads that make and remove a directory in the same one need its lock.
