@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::causes::signed_times;
 use super::report_trial::{ReportTrial, last_attempts};
 use super::traced_work::TracedWork;
-use crate::show::{counted, listed};
+use crate::show::counted;
 
 /// The minimum number of traced blocks for intervals.
 const FEWEST: usize = 3;
@@ -247,17 +247,15 @@ impl TracedExplanation {
         let named = causes.iter().take(MOST_CAUSES).chain(&rest).map(|cause| describe(cause));
         let named: Vec<String> = named.collect();
         let mut remarks = vec![counted(*blocks as usize, "block")];
-        let each = |[baseline_share, candidate_share]: [Option<f64>; 2], print: fn(f64) -> String| {
-            let shares = [(baseline, baseline_share), (candidate, candidate_share)].into_iter();
-            listed(&shares.filter_map(|(name, share)| Some(format!("{} on {name}", print(share?)))).collect::<Vec<_>>())
-        };
-        let tracing = each([self.baseline_tracing, self.candidate_tracing], |share| format!("{:.1} %", share * 100.0));
-        let slowdown =
-            each([self.baseline_slowdown, self.candidate_slowdown], |more| format!("{:+.0} %", more * 100.0));
-        if !tracing.is_empty() {
-            remarks.push(format!("of an operation's time, the tracing programs take {tracing}"));
-        } else if !slowdown.is_empty() {
-            remarks.push(format!("tracing changes the time of an operation by {slowdown}"));
+        let both = |ours: Option<f64>, theirs: Option<f64>| Some([ours? * 100.0, theirs? * 100.0]);
+        if let Some([ours, theirs]) = both(self.baseline_tracing, self.candidate_tracing) {
+            remarks.push(format!(
+                "of an operation's time, the tracing programs take {ours:.1} % on {baseline} and {theirs:.1} % on {candidate}"
+            ));
+        } else if let Some([ours, theirs]) = both(self.baseline_slowdown, self.candidate_slowdown) {
+            remarks.push(format!(
+                "tracing changes the time of an operation by {ours:+.0} % on {baseline} and {theirs:+.0} % on {candidate}"
+            ));
         }
         let unexplained: f64 = rest.iter().map(|cause| cause.candidate_seconds.max(cause.baseline_seconds)).sum();
         let all = |of: fn(&TracedCause) -> f64| self.causes.iter().map(of).sum::<f64>();
