@@ -268,9 +268,18 @@ pub(crate) fn kernel_has(roots: &Roots, driver: &str) -> bool {
 /// Returns the drivers, as /proc/filesystems names them, without which these targets cannot be mounted on a machine itself.
 /// Optional targets need none.
 pub fn needed_drivers(targets: &[Target]) -> BTreeSet<&'static str> {
+    needed(targets).filter_map(FileSystem::driver).collect()
+}
+
+/// Returns the programs without which these targets cannot be made on a machine itself. Optional targets need none.
+pub fn needed_tools(targets: &[Target]) -> impl Iterator<Item = &'static Tools> {
+    needed(targets).filter_map(FileSystem::tools)
+}
+
+fn needed(targets: &[Target]) -> impl Iterator<Item = &'static dyn FileSystem> {
     let specs = targets.iter().filter(|target| !target.optional).filter_map(Target::file_system);
     let members = specs.filter_map(|spec| of_target(spec).ok());
-    members.filter(|member| member.only_in_a_guest().is_none()).filter_map(FileSystem::driver).collect()
+    members.filter(|member| member.only_in_a_guest().is_none())
 }
 
 /// Returns the file system of a mount, including mounts that fsb did not make.

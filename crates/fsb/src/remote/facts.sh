@@ -2,7 +2,12 @@ echo "fsb-host $(uname -srm)";
 echo "fsb-own $(fsb --version 2>/dev/null)";
 while read -r first second; do echo "fsb-driver ${second:-$first}"; done 2>/dev/null </proc/filesystems;
 aliases="/lib/modules/$(uname -r)/modules.alias";
-PATH="$PATH:/usr/sbin:/sbin";
+PATH="$PATH:/usr/sbin:/sbin:/usr/local/sbin";
+IFS=:;
+for place in $PATH; do
+  for file in "$place"/mk*; do if [ -x "$file" ]; then echo "fsb-program ${file##*/}"; fi; done;
+done;
+unset IFS;
 if [ -r "$aliases" ]; then
   sed -n "s/^alias fs-\([^ ]*\) .*/fsb-driver \1/p" "$aliases";
   echo "fsb-drivers all";

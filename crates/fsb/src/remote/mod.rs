@@ -178,7 +178,7 @@ fn make(
         }
         let connection = connection?;
         let program = program_for(&connection)?;
-        check_kernel(&connection, plan)?;
+        check_targets(&connection, plan)?;
         // The session keeps the connection until its turn.
         let session = connection.session(run.hosts.sudo)?;
         Ok((connection, program, session))
@@ -252,19 +252,25 @@ fn program_for(connection: &Connection) -> anyhow::Result<Program> {
     unfit(format!("it is {there} with {own} in its PATH, and this is {version} for {here}"), &help)
 }
 
-/// Checks that the kernel of the host has the file systems of the plan. A host that does not list its modules, or lists one
-/// that it cannot load, finds it out itself.
-fn check_kernel(connection: &Connection, plan: &Plan) -> anyhow::Result<()> {
+/// Checks that the kernel of the host has the file systems of the plan, and the host their mkfs programs. A host that does
+/// not list its modules, or lists one that it cannot load, finds it out itself.
+fn check_targets(connection: &Connection, plan: &Plan) -> anyhow::Result<()> {
     let Connection { host, facts, .. } = connection;
-    let Some(known) = facts.drivers.as_ref().filter(|_| plan.place == fsb_model::Place::Host) else { return Ok(()) };
-    match fsb_testbed::fs::needed_drivers(&plan.targets).into_iter().find(|driver| !known.contains(*driver)) {
-        None => Ok(()),
-        Some(driver) => {
-            let message = format!("its kernel {} has no {driver}", facts.release);
-            let help = "install a kernel that has it, leave its targets out, or add --in vm";
-            Err(about(&code::UNFIT_HOST, host, &message, help))
-        }
+    let unfit = |message: String, help: &str| Err(about(&code::UNFIT_HOST, host, &message, help));
+    if plan.place != fsb_model::Place::Host {
+        return Ok(());
     }
+    let is_known = |driver: &&str| facts.drivers.as_ref().is_none_or(|known| known.contains(*driver));
+    if let Some(driver) = fsb_testbed::fs::needed_drivers(&plan.targets).into_iter().find(|driver| !is_known(driver)) {
+        let help = "install a kernel that has it, leave its targets out, or add --in vm";
+        return unfit(format!("its kernel {} has no {driver}", facts.release), help);
+    }
+    if let Some(tools) = fsb_testbed::fs::needed_tools(&plan.targets).find(|tools| !facts.programs.contains(tools.mkfs))
+    {
+        let help = format!("install the package {} there, or leave its targets out", tools.package);
+        return unfit(format!("the program {} is missing there", tools.mkfs), &help);
+    }
+    Ok(())
 }
 
 /// A run that a host makes, and its run directory here.

@@ -43,6 +43,8 @@ pub struct Facts {
     pub refused_sudo: Option<String>,
     /// The file systems of its kernel and of its modules; `None` if it does not list its modules.
     pub drivers: Option<BTreeSet<String>>,
+    /// The programs whose names begin with `mk`, those of mkfs among them.
+    pub programs: BTreeSet<String>,
 }
 
 /// A host on which the user is logged in. Dropping it logs out.
@@ -145,11 +147,11 @@ impl Facts {
     fn parse(answer: &str) -> Option<Facts> {
         let line = |name: &str| answer.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let mut words = line("fsb-host ")?.split_whitespace().map(str::to_owned);
-        let drivers: BTreeSet<String> = answer
-            .lines()
-            .filter_map(|line| line.strip_prefix("fsb-driver "))
-            .map(|name| name.trim().to_owned())
-            .collect();
+        let all = |name: &str| {
+            let values = answer.lines().filter_map(|line| line.strip_prefix(name));
+            values.map(|value| value.trim().to_owned()).collect::<BTreeSet<String>>()
+        };
+        let drivers = all("fsb-driver ");
         Some(Facts {
             system: words.next()?,
             release: words.next()?,
@@ -157,6 +159,7 @@ impl Facts {
             own: line("fsb-own").unwrap_or_default().to_owned(),
             refused_sudo: line("fsb-sudo").map(str::to_owned),
             drivers: Some(drivers).filter(|drivers| !drivers.is_empty() && line("fsb-drivers ").is_some()),
+            programs: all("fsb-program "),
         })
     }
 }
@@ -301,7 +304,7 @@ mod tests {
     #[test]
     fn facts_are_found_between_other_lines() {
         let answer = "Welcome!\nfsb-host Linux 6.1.0-56-amd64 x86_64\nfsb-own fsb 0.1.0\nfsb-driver ext4\nfsb-driver xfs\n\
-                      fsb-drivers all\nfsb-sudo sudo: a password is required\n";
+                      fsb-drivers all\nfsb-program mkfs.ext4\nfsb-program mktemp\nfsb-sudo sudo: a password is required\n";
         let facts = Facts::parse(answer).unwrap();
         assert_eq!((facts.release.as_str(), facts.architecture.as_str()), ("6.1.0-56-amd64", "x86_64"));
         assert_eq!(
@@ -309,6 +312,7 @@ mod tests {
             ("fsb 0.1.0", Some("sudo: a password is required"))
         );
         assert_eq!(facts.drivers, Some(["ext4", "xfs"].map(str::to_owned).into()));
+        assert_eq!(facts.programs, ["mkfs.ext4", "mktemp"].map(str::to_owned).into());
         // A host with modules that it does not list may have every driver.
         let bare = Facts::parse("fsb-host Linux 6.1 aarch64\nfsb-own \nfsb-driver ext4\n").unwrap();
         assert_eq!((bare.own.as_str(), bare.refused_sudo, bare.drivers), ("", None, None));

@@ -375,6 +375,20 @@ fn a_host_whose_kernel_lacks_a_file_system_is_refused_before_anything_is_copied(
 }
 
 #[test]
+fn a_host_without_a_mkfs_program_is_refused_before_anything_is_copied() {
+    let hidden = "mount -t tmpfs tmpfs /tmp && mount --bind /dev/null $(command -v mkfs.ext4)";
+    let host = needs!(Host::start(hidden));
+    let scratch = scratch();
+    tiny_plan(scratch.path());
+    let output = host.run(scratch.path(), &texts(&host.arguments("1")));
+    let error = expect_error(&output, 3, "remote/unfit");
+    assert!(error["message"].as_str().unwrap().contains("mkfs.ext4 is missing"), "{error}");
+    assert!(error["help"].as_str().unwrap().contains("e2fsprogs"), "{error}");
+    assert!(!has_message(&output, "note/copying"), "{}", stderr(&output));
+    host.expect_nothing_left();
+}
+
+#[test]
 fn a_slow_connection_loses_no_result() {
     let host = needs!(Host::start(ROOMY));
     let scratch = scratch();
