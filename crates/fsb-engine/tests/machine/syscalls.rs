@@ -55,9 +55,9 @@ pub fn name_of(line: &str) -> Option<String> {
 /// Returns only the calls that matter to durability and data.
 fn of_interest(calls: &[String]) -> Vec<&str> {
     #[rustfmt::skip]
-    const ALL: [&str; 15] = [
+    const ALL: [&str; 18] = [
         "pwrite64", "pread64", "fdatasync", "fsync", "syncfs", "renameat", "renameat2", "unlinkat", "mkdirat", "linkat",
-        "symlinkat", "fchmodat", "fchownat", "utimensat", "ftruncate",
+        "symlinkat", "fchmodat", "fchownat", "utimensat", "ftruncate", "setxattr", "getxattr", "listxattr",
     ];
     calls.iter().map(String::as_str).filter(|call| ALL.contains(call)).collect()
 }
@@ -106,6 +106,11 @@ fn durability_is_what_it_says() {
         expect(&set(name, "none"), 3, &[&[call; 3][..], after].concat());
         expect(&set(name, "end"), 3, &[&[call, call, call, "syncfs"][..], after].concat());
         expect(&set(name, "each"), 3, &[&[call, "fsync"].repeat(3)[..], after].concat());
+    }
+    for name in ["setxattr", "setfacl"] {
+        expect(&set(name, "none"), 3, &["setxattr"; 3]);
+        expect(&set(name, "end"), 3, &["setxattr", "setxattr", "setxattr", "syncfs"]);
+        expect(&set(name, "each"), 3, &["setxattr", "fsync"].repeat(3));
     }
     let ends = |durability: &str| json!({"name": "truncate", "file_size": "16K", "block_size": "4K", "durability": durability});
     expect(&ends("none"), 4, &["ftruncate"; 4]);
