@@ -100,7 +100,8 @@ impl EngineError {
 
 impl From<EngineError> for Reason {
     fn from(error: EngineError) -> Reason {
-        Reason { text: error.message, code: error.code }
+        let errno = error.errno_name().map(str::to_owned);
+        Reason { text: error.message, code: error.code, errno }
     }
 }
 

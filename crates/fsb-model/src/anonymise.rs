@@ -194,6 +194,7 @@ impl<'v> Anonymiser<'v> {
             outcome: _,
             error,
             error_code: _,
+            errno: _,
             metrics,
             latency,
             workers: _,

@@ -34,25 +34,32 @@ error_codes! {
 }
 
 /// The reason why a trial has no values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     /// A sentence.
     pub text: String,
     /// The name of its [`ErrorCode`], if it has one of its own.
     pub code: Option<String>,
+    /// The name of the kernel's error that caused it: `ENOSPC`.
+    pub errno: Option<String>,
 }
 
 impl Reason {
     /// Returns a reason with a code.
     pub fn new(code: &'static ErrorCode, text: impl Into<String>) -> Reason {
-        Reason { text: text.into(), code: Some(code.name.to_owned()) }
+        Reason { code: Some(code.name.to_owned()), ..text.into().into() }
+    }
+
+    /// Returns the text, the code and the name of the kernel's error, as a trial stores them.
+    pub fn into_parts(reason: Option<Reason>) -> [Option<String>; 3] {
+        reason.map_or([None, None, None], |reason| [Some(reason.text), reason.code, reason.errno])
     }
 }
 
 /// Converts a sentence to a reason without a code.
 impl From<String> for Reason {
     fn from(text: String) -> Reason {
-        Reason { text, code: None }
+        Reason { text, code: None, errno: None }
     }
 }
 
@@ -65,7 +72,8 @@ impl From<&str> for Reason {
 /// Converts an error to a reason with its code.
 impl From<Error> for Reason {
     fn from(error: Error) -> Reason {
-        Reason { text: error.to_string(), code: Some(error.code).filter(|code| !code.is_empty()) }
+        let errno = error.fields.get("errno").and_then(Value::as_str).map(str::to_owned);
+        Reason { text: error.to_string(), code: Some(error.code).filter(|code| !code.is_empty()), errno }
     }
 }
 
@@ -169,6 +177,9 @@ pub struct Trial {
     /// The stable name of that reason, such as `trial/not-cold`: docs/errors.md. Absent if it has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
+    /// The name of the kernel's error that caused it, such as `ENOSPC`. Absent if none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errno: Option<String>,
     /// The values. Targets are compared by the first one.
     #[serde(default)]
     pub metrics: Vec<Metric>,

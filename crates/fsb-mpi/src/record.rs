@@ -138,7 +138,7 @@ impl TrialKey<'_> {
             Ok(result) => (Outcome::Ok, None, result),
             Err(reason) => (Outcome::Failed, Some(reason), PhaseResult::default()),
         };
-        let (error, error_code) = reason.map_or((None, None), |reason| (Some(reason.text), reason.code));
+        let [error, error_code, errno] = Reason::into_parts(reason);
         let texts: Vec<&str> =
             result.reports.iter().map(|(_, report)| report.latency.as_str()).filter(|text| !text.is_empty()).collect();
         let latencies = latency::merge(texts.iter().copied()).ok().filter(|_| !texts.is_empty());
@@ -158,6 +158,7 @@ impl TrialKey<'_> {
             outcome,
             error,
             error_code,
+            errno,
             metrics: if outcome == Outcome::Ok { metrics(phase, &result, latencies.as_deref()) } else { Vec::new() },
             latency: latencies.map(|text| (phase.operation().to_owned(), text)).into_iter().collect(),
             workers: result.reports.iter().map(|(rank, report)| span(*rank, report)).collect(),
@@ -263,7 +264,7 @@ pub(crate) fn first_failure<'f>(
         n => format!(", and {n} more ranks failed"),
     };
     let text = format!("rank {rank} on {}: {}{others}", host_of(rank), error.message);
-    Some(Reason { text, code: error.code.clone() })
+    Some(Reason { text, ..error.clone().into() })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ notices! {
     ESTIMATE = "note/estimate", "blocks, cells, seconds, fits", "The estimated duration before warm-up, and whether the budget holds it.";
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
-    TRIAL_FAILED = "note/trial-failed", "target, workload, retried, reason", "A trial failed or was invalid. `reason` is the code of its reason, or `null`.";
+    TRIAL_FAILED = "note/trial-failed", "target, workload, retried, reason, errno", "A trial failed or was invalid. `reason` is the code of its reason, and `errno` the name of the kernel's error, or `null`.";
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";

@@ -396,6 +396,7 @@ impl Observer for Progress {
                             ("workload", trial.workload.as_str().into()),
                             ("retried", trial.superseded.into()),
                             ("reason", trial.error_code.clone().into()),
+                            ("errno", trial.errno.clone().into()),
                         ];
                         self.notify(&notice::TRIAL_FAILED, fields, &text);
                     }

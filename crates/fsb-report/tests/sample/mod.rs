@@ -179,6 +179,7 @@ fn trial(record: &RunRecord, target: usize, index: usize, block: u32, order: u32
         outcome: Outcome::Ok,
         error: None,
         error_code: None,
+        errno: None,
         metrics: Vec::new(),
         latency: BTreeMap::new(),
         workers: Vec::new(),

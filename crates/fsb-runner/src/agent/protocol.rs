@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::{Rate, Sizing, Stonewall};
 use fsb_model::observed::{Deferred, Observed, Rpcs, Spent};
 use fsb_model::timeline::{Sustained, Timeline};
-use fsb_model::trial::{Samples, WorkerSpan};
+use fsb_model::trial::{Reason, Samples, WorkerSpan};
 use fsb_model::{Amount, Interference, Outcome, Target, WorkloadSpec};
 use fsb_testbed::{Opened, Progress, Provisioned, Setup, TestbedError};
 use serde::de::DeserializeOwned;
@@ -184,10 +184,7 @@ pub struct TrialReply {
     /// Whether it has values.
     pub outcome: Outcome,
     /// The reason why it did not end well.
-    pub error: Option<String>,
-    /// The code of that reason, if it has one of its own.
-    #[serde(default)]
-    pub error_code: Option<String>,
+    pub reason: Option<Reason>,
     /// The measured values; absent if nothing was run.
     pub measured: Option<Measured>,
     /// The observations besides the measured values.

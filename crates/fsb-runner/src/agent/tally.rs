@@ -227,8 +227,7 @@ impl Tally {
             Ok(()) => TrialReply {
                 out_of_time: false,
                 outcome,
-                error: reason.as_ref().map(|reason| reason.text.clone()),
-                error_code: reason.and_then(|reason| reason.code),
+                reason,
                 observed,
                 interference,
                 samples: self.samples,
@@ -300,10 +299,13 @@ impl From<WorkerError> for Failure {
 impl Failure {
     /// Returns the failure of a background, which is also that of its case.
     pub(super) fn of_background(self) -> Failure {
-        let with_cause = |why: &str, text: &str| format!("its background {why}: {text}");
+        let with_cause = |cause: &str, why: &Reason| format!("its background {cause}: {}", why.text);
         match self {
-            Failure::NotApplicable(why) => Failure::NotApplicable(with_cause("is not applicable", &why.text).into()),
-            Failure::Failed(why) => Failure::Failed(Reason::new(&BACKGROUND, with_cause("failed", &why.text))),
+            Failure::NotApplicable(why) => Failure::NotApplicable(with_cause("is not applicable", &why).into()),
+            Failure::Failed(why) => {
+                let text = with_cause("failed", &why);
+                Failure::Failed(Reason { errno: why.errno, ..Reason::new(&BACKGROUND, text) })
+            }
             Failure::Lost(_) | Failure::OutOfTime(_) => self,
         }
     }
@@ -345,14 +347,13 @@ pub(super) fn applicable(profile: &Profile, target: &Provisioned) -> Result<(), 
 
 pub(crate) fn refused(failure: Failure) -> TrialReply {
     let out_of_time = matches!(failure, Failure::OutOfTime(_));
-    let (outcome, error) = match failure {
+    let (outcome, reason) = match failure {
         Failure::NotApplicable(why) => (Outcome::NotApplicable, why),
         Failure::Failed(why) | Failure::Lost(why) | Failure::OutOfTime(why) => (Outcome::Failed, why),
     };
     TrialReply {
         outcome,
-        error: Some(error.text),
-        error_code: error.code,
+        reason: Some(reason),
         measured: None,
         observed: Observed::default(),
         interference: Vec::new(),

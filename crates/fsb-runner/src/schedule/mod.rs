@@ -694,9 +694,9 @@ impl Schedule<'_> {
 /// Records that the target is gone, if the reply reports that.
 fn note_lost(ready: &mut Ready, reply: &TrialReply) {
     if reply.target_lost {
-        let why = reply.error.as_deref().unwrap_or_default();
-        let text = format!("the target was lost earlier in this block: {why}");
-        ready.lost.get_or_insert(Reason { text, code: reply.error_code.clone() });
+        let reason = reply.reason.clone().unwrap_or_else(|| "".into());
+        let text = format!("the target was lost earlier in this block: {}", reason.text);
+        ready.lost.get_or_insert(Reason { text, ..reason });
     }
 }
 
@@ -739,8 +739,7 @@ impl Schedule<'_> {
             .filter(|t| t.block == order.block && t.target == target.name && t.workload == label)
             .count();
         let mut outcome = reply.outcome;
-        let mut error = reply.error;
-        let mut error_code = reply.error_code;
+        let mut reason = reply.reason;
         let mut measured = reply.measured.unwrap_or_default();
         let timelines = std::mem::take(&mut measured.timelines);
         let metrics = match outcome {
@@ -751,9 +750,7 @@ impl Schedule<'_> {
                         return Vec::new();
                     }
                     outcome = Outcome::Invalid;
-                    if error.is_none() {
-                        (error, error_code) = (Some(why.text), why.code);
-                    }
+                    reason.get_or_insert(why);
                     Vec::new()
                 })
             }
@@ -769,6 +766,7 @@ impl Schedule<'_> {
         }
         observed.seconds_per_iteration = measured.samples;
         observed.cycle_spans_ns = measured.cycle_spans_ns;
+        let [error, error_code, errno] = Reason::into_parts(reason);
         let suffix = if attempt > 1 { format!(".{attempt}") } else { String::new() };
         let mut params = state.cell.workload.params.clone();
         // The shape of a tree may be long, and is in the record of the run.
@@ -793,6 +791,7 @@ impl Schedule<'_> {
             outcome,
             error,
             error_code,
+            errno,
             metrics,
             latency: measured.latency,
             workers: measured.workers,

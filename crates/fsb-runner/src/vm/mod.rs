@@ -708,8 +708,8 @@ mod tests {
                 let made = provision(agent, asked);
                 assert_eq!(made.record.kernel.as_deref(), Some(runs));
                 assert!(made.record.notes[0].contains("does not watch") && made.warnings.is_empty());
-                let TrialReply { error, target_lost, .. } = trial(agent, request().deadline);
-                assert!(error.as_deref() == Some("as scripted") && target_lost);
+                let TrialReply { reason, target_lost, .. } = trial(agent, request().deadline);
+                assert!(reason.is_some_and(|reason| reason.text == "as scripted") && target_lost);
                 agent.release(0).unwrap();
             }
         });
@@ -748,15 +748,16 @@ mod tests {
             let reply = trial(agent, request().deadline);
             assert!(reply.outcome == Outcome::Failed && reply.target_lost);
             assert_eq!(
-                reply.error.unwrap(),
+                reply.reason.unwrap().text,
                 "guest stopped: kernel panic: sysrq triggered crash; the last lines of its console: Call Trace: | ---[ end \
                  Kernel panic ]---"
             );
             let again = trial(agent, request().deadline);
-            assert!(again.target_lost && again.error.unwrap().starts_with("guest stopped"));
+            assert!(again.target_lost);
+            assert_eq!(again.reason.unwrap().code.as_deref(), Some("trial/guest-stopped"));
             agent.release(0).unwrap();
             provision(agent, None);
-            assert_eq!(trial(agent, request().deadline).error.as_deref(), Some("as scripted"));
+            assert_eq!(trial(agent, request().deadline).reason.unwrap().text, "as scripted");
         });
         assert_eq!(booted.len(), 2);
     }
@@ -765,7 +766,7 @@ mod tests {
     fn a_guest_that_hangs_is_ended_by_its_deadline() {
         let (_, looked) = play_and_count(&[Fate::Hangs, Fate::Answers], |agent| {
             provision(agent, None);
-            let error = trial(agent, request().deadline).error.unwrap();
+            let error = trial(agent, request().deadline).reason.unwrap().text;
             assert!(error.starts_with("guest stopped: it did not answer within 0 s, and was killed"), "{error}");
             agent.release(0).unwrap();
             provision(agent, None);
@@ -802,8 +803,8 @@ mod tests {
     fn a_guest_that_rants_is_ended_and_fills_no_memory() {
         let booted = play(&[Fate::Rants, Fate::Answers], |agent| {
             provision(agent, None);
-            let TrialReply { error, target_lost, .. } = trial(agent, request().deadline);
-            let error = error.unwrap();
+            let TrialReply { reason, target_lost, .. } = trial(agent, request().deadline);
+            let error = reason.unwrap().text;
             // On a slow machine its deadline may come first.
             assert!(error.contains("a message longer than 16 MiB") || error.contains("did not answer"), "{error}");
             assert!(target_lost);
@@ -819,10 +820,10 @@ mod tests {
             provision(agent, None);
             let reply = trial(agent, Duration::from_secs(60));
             assert!(reply.outcome == Outcome::Failed && reply.target_lost, "{reply:?}");
-            error = reply.error.unwrap();
+            error = reply.reason.unwrap().text;
             agent.release(0).unwrap();
             provision(agent, None);
-            assert!(trial(agent, request().deadline).error.is_some());
+            assert!(trial(agent, request().deadline).reason.is_some());
         });
         assert!(booted.len() <= 2, "{booted:?}");
         error
@@ -897,7 +898,10 @@ mod tests {
             play(&[fate], |agent| {
                 agent.provision((1, 0), &target(None), &mut |_| {}).unwrap();
                 let replies = agent.measure(rounds.clone(), &mut |_| {}).unwrap();
-                let found: Vec<_> = replies.iter().map(|(slot, reply)| (*slot, reply.error.as_deref())).collect();
+                let found: Vec<_> = replies
+                    .iter()
+                    .map(|(slot, reply)| (*slot, reply.reason.as_ref().map(|reason| reason.text.as_str())))
+                    .collect();
                 assert_eq!(found, [(1, Some(expected))]);
             });
         }

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use fsb_model::error::Tried;
 use fsb_model::{FileSystemSpec, nearest};
 use fsb_sys::error::TestbedError;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::file_system::{Cause, FileSystem, Hazard, Home, Inspection, Tools, refuse_mkfs_and_medium};
@@ -45,20 +47,23 @@ impl Default for NullOptions {
 pub(crate) struct Failure {
     name: &'static str,
     what: &'static str,
-    tried: &'static str,
+    /// The call that fails, and the kernel's error; without one, what mkfs says.
+    tried: (&'static str, Option<Errno>),
 }
 
 static FAILURES: &[Failure] = &[
-    Failure { name: "mkfs", what: "mkfs.null failed (exit status: 1)", tried: "mkfs.null: asked to fail" },
-    Failure { name: "mount", what: "null could not be mounted", tried: "mount: Invalid argument (EINVAL)" },
-    Failure { name: "enospc", what: "null is full", tried: "mkdir: No space left on device (ENOSPC)" },
-    Failure { name: "eio", what: "null is broken", tried: "mkdir: Input/output error (EIO)" },
-    Failure { name: "erofs", what: "null is read-only", tried: "mkdir: Read-only file system (EROFS)" },
+    Failure { name: "mkfs", what: "mkfs.null failed (exit status: 1)", tried: ("mkfs.null: asked to fail", None) },
+    Failure { name: "mount", what: "null could not be mounted", tried: ("mount", Some(Errno::INVAL)) },
+    Failure { name: "enospc", what: "null is full", tried: ("mkdir", Some(Errno::NOSPC)) },
+    Failure { name: "eio", what: "null is broken", tried: ("mkdir", Some(Errno::IO)) },
+    Failure { name: "erofs", what: "null is read-only", tried: ("mkdir", Some(Errno::ROFS)) },
 ];
 
 impl Failure {
     pub fn error(&self) -> TestbedError {
-        TestbedError::trial(self.what).tried(self.tried)
+        let (call, errno) = self.tried;
+        let tried = errno.map_or_else(|| call.into(), |errno| Tried::call(call, &errno.into()));
+        TestbedError::trial(self.what).tried(tried)
     }
 }
 
@@ -177,7 +182,8 @@ mod tests {
             let fake = options(&format!("null,slowdown=10%,noise=1%,{name}=50%")).unwrap().fake;
             assert_eq!(fake, Fake { slowdown: 0.1, noise: 0.01, interference: 0.5 });
         }
-        assert!(options("null,fail=enospc").unwrap().failure.unwrap().error().to_string().contains("ENOSPC"));
+        let full = options("null,fail=enospc").unwrap().failure.unwrap().error();
+        assert_eq!(full.fields["errno"], "ENOSPC", "{full}");
         for text in [
             "null,slowdown=x",
             "null,slowdown=-1%",

@@ -17,7 +17,7 @@ fn pretended_failures_are_marked_with_their_reason() {
         let output = tiny(&[&target, "good=null"], name, scratch.path());
         expect_code(&output, 4);
         let run = scratch.path().join(name);
-        assert!(outcomes(&run, "bad").iter().all(|(_, outcome, error)| outcome == "failed" && error.contains(reason)));
+        assert!(outcomes(&run, "bad").iter().all(|(_, outcome, error)| outcome == "failed" && error == reason));
         assert!(outcomes(&run, "good").iter().all(|(_, outcome, _)| outcome == "ok"));
     }
 }
@@ -70,7 +70,7 @@ fn too_few_files_fail_one_trial() {
     std::fs::write(directory.path().join("plan.toml"), plan).unwrap();
     let output = fsb(directory.path(), &["run", "plan.toml", "--out", "out"]);
     expect_code(&output, 4);
-    expect_one_failure(&directory.path().join("out"), "few", "too few files: delete finds none among the 3 files");
+    expect_one_failure(&directory.path().join("out"), "few", &["trial/no-files"]);
     assert_eq!(std::fs::read_dir(directory.path().join("target")).unwrap().count(), 0);
 }
 
@@ -97,10 +97,8 @@ fn files_that_vanish_fail_one_trial() {
         output
     });
     expect_code(&output, 4);
-    expect_one_failure(&directory.path().join("out"), "fileserver", "");
-    let failed = outcomes_of_block_1(&directory.path().join("out"));
-    let (_, _, why) = failed.iter().find(|(workload, ..)| workload.starts_with("fileserver")).unwrap();
-    assert!(why.contains("(ENOENT)") || why.contains("instead of"), "{why}");
+    // Its set may already be incomplete when it is checked, and that error has no code.
+    expect_one_failure(&directory.path().join("out"), "fileserver", &["ENOENT", ""]);
     assert_eq!(std::fs::read_dir(&target).unwrap().count(), 0);
 }
 
