@@ -248,8 +248,11 @@ mod tests {
 
     use super::*;
     use crate::comparison::Comparison;
+    use crate::page::{Correlation, Weighted, overall};
+    use crate::ranking::Ranking;
     use crate::sample::BlockValue;
     use crate::sequential::Analysis;
+    use crate::terms::Terms;
 
     fn on_slice(block: u32, value: f64, slice: u32) -> BlockValue {
         BlockValue { slice: Some(slice), ..BlockValue::new(block, value) }
@@ -331,6 +334,32 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn intervals_of_means_over_cases_hold_together_on_slices() {
+        const RUNS: usize = 4000;
+        let run = Run { targets: 3, blocks: 6, slice_effect: 0.05, scatter: &[0.02; 3], missing: &[] };
+        let uncorrelated = Some(Correlation { estimate: 0.0, error: 1e-9 });
+        let mut random = Pcg64::seed_from_u64(12);
+        let mut coverage = |compared: usize| {
+            let holds = |_: &usize| {
+                let mut case = || {
+                    let samples = run.drawn(&mut random);
+                    Ranking::of_samples(&samples, &|_, _| Terms::default(), Better::Higher, 0.03).unwrap()
+                };
+                let cases = [case(), case()];
+                let cases = cases.each_ref().map(|ranking| Weighted { weight: 1.0, ranking });
+                let over_all =
+                    |candidate| overall(&cases, 0, candidate, uncorrelated, 0.03, compared).unwrap().unwrap();
+                (1..=compared).all(|candidate| over_all(candidate).interval.unwrap().contains(1.0))
+            };
+            (0..RUNS).filter(holds).count() as f64 / RUNS as f64
+        };
+        for compared in [1, 2] {
+            let coverage = coverage(compared);
+            assert!(coverage > 0.940, "{compared} compared: {coverage}");
         }
     }
 

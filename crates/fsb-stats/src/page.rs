@@ -234,13 +234,15 @@ pub fn geometric_mean(ratios: &[(f64, f64)]) -> Result<f64, AnalysisError> {
 /// 1986), so that workloads with a common random effect of a block do not count as independent. A workload that ended
 /// early has fewer blocks. The degrees of freedom are Satterthwaite's, for blocks with unequal weights. The ratio is
 /// one of speeds: more than 1 is faster. `correlation` is that of neighbouring blocks
-/// ([`hold_over_page`](crate::hold_over_page)). Returns `None` if a workload does not compare the two by block.
+/// ([`hold_over_page`](crate::hold_over_page)). The interval is one of `compared` that hold together (Bonferroni).
+/// Returns `None` if a workload does not compare the two by block.
 pub fn overall(
     workloads: &[Weighted<'_>],
     baseline: usize,
     candidate: usize,
     correlation: Option<Correlation>,
     theta: f64,
+    compared: usize,
 ) -> Result<Option<Comparison>, AnalysisError> {
     let total = total_weight(workloads.iter().map(|workload| workload.weight))?;
     let mut mean = 0.0;
@@ -276,7 +278,8 @@ pub fn overall(
     let difference =
         Difference::fitted(mean, inflation * squares.sqrt(), 0.0, (alike - 1.0).max(1.0), n, Residuals::default());
     let difference = Difference { method: Method::Paired, ..difference };
-    Ok(Some(difference.judged(LEVEL, &last.analysis, Better::Higher, theta)))
+    let level = 1.0 - (1.0 - LEVEL) / compared.max(1) as f64;
+    Ok(Some(difference.judged(level, &last.analysis, Better::Higher, theta)))
 }
 
 fn total_weight(weights: impl ExactSizeIterator<Item = f64>) -> Result<f64, AnalysisError> {
@@ -342,7 +345,7 @@ mod tests {
     fn combined(rows: &[Ranking]) -> Option<Comparison> {
         let workloads: Vec<Weighted<'_>> = rows.iter().map(|ranking| Weighted { weight: 1.0, ranking }).collect();
         let none = Correlation { estimate: 0.0, error: 1e-9 };
-        overall(&workloads, 0, 1, Some(none), 0.03).unwrap()
+        overall(&workloads, 0, 1, Some(none), 0.03, 1).unwrap()
     }
 
     #[test]

@@ -169,22 +169,24 @@ fn rank(record: &RunRecord, cells: &[Measured], better: Better) -> Ranking {
         .unwrap_or_else(|_| Ranking::without_pairs(cells.len(), RankingOutcome::Nothing))
 }
 
-/// Compares each target that may win with the baseline, over all workloads at which both have values.
+/// Compares each target that may win with the baseline, over all workloads at which both have values. The intervals hold
+/// together.
 pub(super) fn overall(
     cases: &[Workload],
     targets: &[TargetSummary],
     correlation: Option<Correlation>,
     theta: f64,
 ) -> Vec<Option<Overall>> {
+    let counts = |target: usize| targets[target].unjudged.is_none() && targets[target].may_win;
+    let compared = (1..targets.len()).filter(|target| counts(*target)).count();
     let against = |candidate: usize| {
-        let counts = |target: usize| targets[target].unjudged.is_none() && targets[target].may_win;
         if !counts(0) || !counts(candidate) {
             return None;
         }
         let has_both = |case: &&Workload| case.ranking.comparison(0, candidate).is_some();
         let cases = cases.iter().filter(|case| case.withheld.is_none()).filter(has_both);
         let workloads: Vec<Weighted<'_>> = cases.map(|case| Weighted { weight: 1.0, ranking: &case.ranking }).collect();
-        let comparison = fsb_stats::overall(&workloads, 0, candidate, correlation, theta).ok().flatten()?;
+        let comparison = fsb_stats::overall(&workloads, 0, candidate, correlation, theta, compared).ok().flatten()?;
         (workloads.len() > 1).then_some(Overall { comparison, workloads: workloads.len() })
     };
     (0..targets.len()).map(|target| (target > 0).then(|| against(target)).flatten()).collect()
