@@ -272,7 +272,6 @@ const OF_WORK: &[&str] = &[
 const INERT: &[(&str, &str)] = &[
     ("thread", "fsb runs each job in a process of its own"),
     ("unlink", "fsb makes files in a directory of its own and removes it at the end"),
-    ("filename_format", "fsb names the files itself"),
     ("write_bw_log", "fsb writes no logs"),
     ("write_lat_log", "fsb writes no logs"),
     ("write_iops_log", "fsb writes no logs"),
@@ -489,7 +488,12 @@ fn sections(text: &str, variable: &dyn Fn(&str) -> Option<String>, problems: &mu
         }
         let (name, value) = content.split_once('=').unwrap_or((content, ""));
         let (name, value) = (name.trim(), value.trim());
-        let value = match substituted(value, variable) {
+        // The keywords of this option are part of names that fsb does not use.
+        let value = match name {
+            "filename_format" => Ok(value.to_owned()),
+            _ => substituted(value, variable),
+        };
+        let value = match value {
             Ok(value) => value,
             Err(why) => {
                 refuse(format!("{}: {why}", excerpt(name)));
@@ -666,6 +670,16 @@ impl Reader {
         let name = self.options.remove("name").map(text).filter(|name| !name.is_empty());
         let description = self.options.remove("description").map(text);
         let processes = self.number("numjobs", MOST_PROCESSES).map_or(1, |(_, number)| number as u32);
+        if let Some(Written { line, value }) = self.options.remove("filename_format") {
+            let message = match processes > 1 && !value.contains("$jobnum") {
+                false => "filename_format has no effect: fsb names the files itself",
+                true => {
+                    "filename_format: each process has files of its own; in fio they share those whose names lack \
+                     $jobnum: use filename to share one file"
+                }
+            };
+            self.note(line, message);
+        }
         let (_, group_reporting) = self.is_set("group_reporting", false);
         let (_, waits) = self.is_set("stonewall", false);
         let delay = self.value("startdelay", "one time such as 5 or 500ms", |value| time(value, 1.0));
@@ -1938,6 +1952,10 @@ mod tests {
         assert!(notes("rw=read")[0].contains("fadvise_hint=0"));
         assert!(notes("direct=1\nthread")[0].starts_with("thread has no effect"));
         assert!(notes("direct=1\niodepth=4")[0].starts_with("iodepth has no effect"));
+        let named = |options: &str| notes(&format!("rw=read\ndirect=1\nfilename_format={options}"))[0].clone();
+        assert!(named("a.$filenum").starts_with("filename_format has no effect"));
+        assert!(named("a.$jobnum\nnumjobs=2").starts_with("filename_format has no effect"));
+        assert!(named("a.$filenum\nnumjobs=2").contains("in fio they share"));
         assert!(notes("direct=1\nioengine=io_uring\niodepth=4")[0].contains("fixedbufs=1"));
         assert!(notes("direct=1\nbs=8k\nbsrange=4k-8k")[0].starts_with("bs has no effect"));
         let written = "rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1\nverify=sha256";
