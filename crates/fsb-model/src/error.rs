@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn an_open_file_too_many_has_the_advice_on_limits() {
         let error = Error::machine("the lock cannot be taken")
-            .tried(Tried::call("use /run/fsb/concurrent", &io::Error::from_raw_os_error(libc::EMFILE)))
+            .tried(Tried::call("open /run/fsb/concurrent", &io::Error::from_raw_os_error(libc::EMFILE)))
             .advice("look at that file and remove it");
         let text = error.to_string();
         assert_eq!(error.fields["errno"], "EMFILE");

@@ -87,7 +87,7 @@ impl RunLock {
             others.is_empty() || !alone
         });
         if let Some(rival) = others.first().filter(|_| alone) {
-            return Err(busy(Some(rival), "look for root's runs, and those of this user"));
+            return Err(busy(Some(rival)));
         }
         add(&mut lock.before, others);
         add(&mut lock.before, holders_of_other_users(&lock.own));
@@ -140,13 +140,12 @@ impl Held {
     fn alone(place: LockDirectory, _: &mut Vec<Holder>, _: &Holder) -> Result<Held, TestbedError> {
         let first = open(&place, FIRST)?;
         let mut concurrent = open(&place, CONCURRENT)?;
-        let lock = "lock what it holds";
         if !glance(&first, FlockOperation::NonBlockingLockExclusive) {
-            return Err(busy(place.living().first(), lock));
+            return Err(busy(place.living().first()));
         }
         if !glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
             let names = read_holders(&mut concurrent);
-            return Err(busy(names.iter().find(|name| name.is_alive()).or(names.last()), lock));
+            return Err(busy(names.iter().find(|name| name.is_alive()).or(names.last())));
         }
         // Removes the names of runs that have ended. If that fails, they are reported as concurrent runs. Unlocking
         // cannot fail.
@@ -162,7 +161,7 @@ impl Held {
             let _ = concurrent.set_len(0);
         }
         if !glance(&concurrent, FlockOperation::NonBlockingLockShared) {
-            return Err(busy(None, "lock what it holds"));
+            return Err(busy(None));
         }
         add(before, read_holders(&mut concurrent).into_iter().filter(Holder::is_alive).collect());
         if flock(&first, FlockOperation::NonBlockingLockShared) == Err(Errno::AGAIN) {
@@ -185,7 +184,7 @@ impl Held {
 fn open(place: &LockDirectory, name: &str) -> Result<File, TestbedError> {
     place.lock_file(name).map_err(|error| {
         TestbedError::machine("the lock cannot be taken")
-            .tried(attempt("use", &place.path().join(name), &error))
+            .tried(attempt("open", &place.path().join(name), &error))
             .advice("check that file and remove it: the lock is a regular file of the user that runs fsb")
     })
 }
@@ -195,12 +194,12 @@ fn glance(file: &File, operation: FlockOperation) -> bool {
     poll_until(GLANCE, || flock(file, operation) != Err(Errno::AGAIN))
 }
 
-fn busy(holder: Option<&Holder>, tried: &str) -> TestbedError {
+fn busy(holder: Option<&Holder>) -> TestbedError {
     let name = holder.map_or_else(|| "an unknown process".to_owned(), Holder::to_string);
     let error = TestbedError::machine(format!("another fsb is measuring on this machine: {name}"))
         .coded(&fsb_model::error::BUSY);
     let error = holder.iter().fold(error, |error, holder| error.field("pid", holder.owner.pid));
-    error.tried(tried).advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
+    error.advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
 }
 
 /// Returns a run that measures on this machine now. Returns `None` if there is none.
@@ -334,7 +333,7 @@ fn find_lock_directory(candidates: &[PathBuf]) -> Result<LockDirectory, Vec<Refu
     for path in candidates {
         match LockDirectory::make(path) {
             Ok(place) => return Ok(place),
-            Err(error) => refusals.push(attempt("use", path, &error)),
+            Err(error) => refusals.push(attempt("open", path, &error)),
         }
     }
     if refusals.is_empty() {

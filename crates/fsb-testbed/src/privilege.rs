@@ -1,5 +1,6 @@
 //! Advice for users who lack a privilege, and the user that workers run as.
 
+use std::io;
 use std::path::Path;
 
 use fsb_model::Identity;
@@ -19,6 +20,21 @@ pub fn advice() -> &'static str {
         "run with sudo"
     } else {
         "run as root: sudo is not installed"
+    }
+}
+
+/// Returns advice for a directory that fsb may not write to. If root may not, the server or the owner of the mount
+/// refuses root.
+pub fn advice_on_directory(error: &io::Error) -> String {
+    advice_on_refused_directory(rustix::process::geteuid().is_root(), error)
+}
+
+fn advice_on_refused_directory(is_root: bool, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied if is_root => {
+            "root may not write there, as on NFS with root_squash: run fsb as a user who may".to_owned()
+        }
+        _ => format!("name a writable directory, or {}", advice()),
     }
 }
 
@@ -103,6 +119,14 @@ mod tests {
 
     fn identity(uid: Option<u32>, gid: Option<u32>, force_root: bool) -> Identity {
         Identity { uid, gid, force_root }
+    }
+
+    #[test]
+    fn a_directory_that_refuses_root_is_not_a_lack_of_privileges() {
+        let of = |is_root: bool, errno: i32| advice_on_refused_directory(is_root, &io::Error::from_raw_os_error(errno));
+        assert!(of(true, libc::EACCES).contains("root_squash") && of(true, libc::EPERM).contains("root_squash"));
+        assert!(of(true, libc::EROFS).starts_with("name a writable directory"));
+        assert!(of(false, libc::EACCES).starts_with("name a writable directory"));
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Ledger {
     /// Opens a ledger in `directory`, which is created if missing, for entries of `owner`.
     pub fn open(directory: &Path, owner: Owner, rules: Rules) -> Result<Ledger, TestbedError> {
         let store = Store::make(directory).map_err(|error| {
-            TestbedError::machine("the undo ledger cannot be kept").tried(attempt("use", directory, &error)).advice(
+            TestbedError::machine("the undo ledger cannot be kept").tried(attempt("open", directory, &error)).advice(
                 "nothing was changed: make the directory writable for the user that runs fsb alone, or set \
                  XDG_STATE_HOME to such a directory",
             )

@@ -193,7 +193,7 @@ fn check_directory(path: &Path) -> Result<(), TestbedError> {
             .coded(&fsb_model::error::DIRECTORY_NOT_WRITABLE)
             .field("path", shown.to_string())
             .tried(attempt("access", path, &errno.into()))
-            .advice(format!("name a writable directory, or {}", privilege::advice()))
+            .advice(privilege::advice_on_directory(&errno.into()))
     })
 }
 

@@ -17,6 +17,7 @@ use crate::control::{Held, cold_method};
 use crate::fs;
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
+use crate::privilege;
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// A sub-directory that fsb made.
@@ -40,8 +41,12 @@ impl ReadyDirectory {
         mounts: Option<&mut MountRoot>,
     ) -> Result<(ReadyDirectory, Provisioned), TestbedError> {
         let fail = |verb: &str, path: &Path, error: &std::io::Error| {
-            TestbedError::trial(format!("the directory {} cannot be used", path.display()))
-                .tried(attempt(verb, path, error))
+            let failed = TestbedError::trial(format!("the directory {} cannot be used", path.display()))
+                .tried(attempt(verb, path, error));
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => failed.advice(privilege::advice_on_directory(error)),
+                _ => failed,
+            }
         };
         let path = path.canonicalize().map_err(|error| fail("resolve", path, &error))?;
         let (own, handle) = ledger.record_directory(&path, user.0)?;

@@ -22,6 +22,7 @@ use fsb_runner::schedule::{self, Run, RunError};
 use fsb_runner::vm;
 use fsb_runner::work::Work;
 use fsb_store::{Claim, Contents, RunDirectory, StoreError};
+use fsb_testbed::ledger;
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::lock::RunLock;
 use fsb_testbed::privilege::{self, NEEDS_ROOT};
@@ -70,6 +71,9 @@ pub fn fresh_seed() -> u64 {
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     host::check_memory_limit()?;
     check_wipe(record)?;
+    if record.plan.place == Place::Host {
+        ledger::default_directory()?;
+    }
     let warnings = check_testbed(record).map_err(|error| match record.plan.place {
         Place::Host => advise_on_refused(error),
         Place::Vm => error.into(),
