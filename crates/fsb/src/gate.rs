@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_codes::notice;
 use fsb_report::run::{Summary, TrustLevel};
-use fsb_report::show::listed;
+use fsb_report::show::{counted, listed, percent};
 use fsb_report::unjudged_of;
 use fsb_stats::compare::{Document, Finding, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
@@ -107,7 +107,12 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     let open = [(undecided, "undecided"), (unjudged, "not judged")];
     let open = open.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} of {all} {state}"));
     let open: Vec<String> = open.collect();
-    if !open.is_empty() {
+    if open.is_empty() {
+        let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
+        let at = counted(all, "workload");
+        let text = format!("--fail-if slower: passed: no set is slower by more than {} at {at}", percent(theta));
+        notify(&notice::GATE_PASSED, [("judged", all.into())], &text);
+    } else {
         let fields = [("undecided", undecided.into()), ("unjudged", unjudged.into())];
         let text = format!("--fail-if slower: passed, because no set is shown to be slower; {}", open.join(", "));
         notify(&notice::GATE_OPEN, fields, &text);

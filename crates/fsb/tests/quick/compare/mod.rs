@@ -586,6 +586,8 @@ fn three_runs_on_each_side_are_judged_as_three_values() {
     assert!(estimate["power"]["detectable"].as_f64().unwrap() < 0.2, "{estimate}");
     let output = gate(scratch.path(), THREE[0], "old1,old2,new1", &[]);
     expect_code(&output, 0);
+    let passed = ["note/gate-passed", "note/gate-open"].map(|code| has_message(&output, code));
+    assert_eq!(passed.iter().filter(|printed| **printed).count(), 1, "{passed:?}");
 }
 
 #[test]
