@@ -14,7 +14,7 @@ use fsb_report::show::{counted, wrapped};
 use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::event::{Event, Observer};
 use fsb_testbed::Activity;
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
 use serde_json::{Map, Value};
 
 use crate::cli::help::heading;
@@ -120,7 +120,7 @@ impl Progress {
     fn style(&self, template: &str) {
         // The templates are constants of this file, so the first test that runs anything finds a broken one.
         if let Ok(style) = ProgressStyle::with_template(template) {
-            self.bar.set_style(style.progress_chars("━╸ "));
+            self.bar.set_style(style.progress_chars("━╸ ").with_key("left", time_left));
         }
     }
 
@@ -129,12 +129,19 @@ impl Progress {
         match self.ended {
             Some((done, of)) => {
                 self.style("{prefix}{bar:24} {pos}/{len} {msg}");
-                self.bar.set_length(of);
-                self.bar.set_position(done);
+                self.show_position(done, of);
             }
             None if self.host.is_some() => self.style("{spinner} {wide_msg}"),
             None => self.style("{spinner} {msg}"),
         }
+    }
+
+    /// Sets both numbers at once, so that no line shows one of them beside the other's predecessor.
+    fn show_position(&self, done: u64, of: u64) {
+        self.bar.update(|state| {
+            state.set_len(of);
+            state.set_pos(done);
+        });
     }
 
     /// Shows the results so far above the bar after a block, if the terminal has room for them.
@@ -191,8 +198,34 @@ impl Progress {
         let text = visible::line(text);
         match &self.host {
             Some(host) => self.bar.set_message(format!("{host}: {text}")),
-            None => self.bar.set_message(text.into_owned()),
+            None => self.bar.set_message(shortened(&text, self.room())),
         }
+    }
+
+    /// Returns the columns beside the bar.
+    fn room(&self) -> usize {
+        let numbers = self.ended.map_or(0, |(done, of)| BAR + format!(" {done}/{of} ").len());
+        terminal::columns(std::io::stderr()).saturating_sub(numbers + 2)
+    }
+}
+
+/// The width of the bar.
+const BAR: usize = 24;
+
+/// Returns the text, cut to `room` columns.
+fn shortened(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// Writes the time that is left, once it is known.
+fn time_left(state: &ProgressState, line: &mut dyn std::fmt::Write) {
+    let left = state.eta();
+    if state.pos() > 0 && left >= Duration::from_secs(1) {
+        // A line that is not complete is drawn again.
+        let _ = write!(line, ", {} left", show_duration(left));
     }
 }
 
@@ -286,10 +319,9 @@ impl Observer for Progress {
                 }
             }
             Event::Opening(progress) => {
-                self.style("{bar:24} {bytes}/{total_bytes} {msg}, {eta} left");
-                self.bar.set_length(progress.total);
-                self.bar.set_position(progress.done);
                 self.message(&activity_text(&progress.activity));
+                self.style("{bar:24} {bytes}/{total_bytes} {msg}{left}");
+                self.show_position(progress.done, progress.total);
             }
             Event::Provisioning { block, target } => {
                 let target = self.releases.shorten(target);
