@@ -438,3 +438,15 @@ impl Observer for Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_cut_to_the_columns_beside_the_bar() {
+        assert_eq!(shortened("naïve", 5), "naïve");
+        assert_eq!(shortened("naïve", 4), "naï…");
+        assert_eq!(shortened("naïve", 0), "…");
+    }
+}
