@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fsb_model::code::{self, Coded, ErrorCode};
 use fsb_model::error_codes;
+use serde_json::error::Category;
 use serde_json::{Map, Value};
 
 /// An error of reading or writing a run directory.
@@ -133,12 +134,22 @@ impl StoreError {
     }
 
     pub(crate) fn syntax(path: &Path, line: usize, error: &serde_json::Error) -> Self {
-        StoreError::Syntax { path: path.to_owned(), line: line.max(1), message: error.to_string() }
+        let text = error.to_string();
+        // The parser counts lines from the start of its text, not of the file.
+        let text = text.strip_suffix(&format!(" at line {} column {}", error.line(), error.column())).unwrap_or(&text);
+        let message = match error.classify() {
+            Category::Eof => format!("the file is cut off (column {})", error.column()),
+            _ => format!("{text} (column {})", error.column()),
+        };
+        StoreError::Syntax { path: path.to_owned(), line: line.max(1), message }
     }
 }
 
 /// The remedy for [`StoreError::NoRun`].
 const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-results";
+/// The remedy for [`StoreError::Syntax`].
+const RESTORE: &str =
+    "restore the file from a copy of the run directory; its report.html, if there is one, has the results";
 /// The remedy for [`StoreError::NotDirectory`].
 const EMPTY_DIRECTORY: &str = "name a new or an empty directory with --out";
 
@@ -218,6 +229,7 @@ impl Coded for StoreError {
         match self {
             StoreError::Untrusted { advice, .. } => Some(help_of(advice)),
             StoreError::NoRun(_) => Some(RUN_DIRECTORIES.to_owned()),
+            StoreError::Syntax { .. } => Some(RESTORE.to_owned()),
             StoreError::NotDirectory(_) => Some(EMPTY_DIRECTORY.to_owned()),
             StoreError::NotEmpty(_) => Some(format!("{EMPTY_DIRECTORY}, or resume the run in it with --resume")),
             _ => None,

@@ -172,11 +172,12 @@ fn to_message(error: &anyhow::Error) -> Message {
 fn to_lines(error: &anyhow::Error) -> Vec<String> {
     let text = to_text(error);
     let help = advice_on_limits(error).map(str::to_owned).or_else(|| known(error).help);
+    let Some(help) = help else { return vec![format!("error: {text}")] };
     // Most messages end with their remedy, for users who log them in one line.
-    let split = help.and_then(|help| Some((text.strip_suffix(&help)?.strip_suffix("; ")?.to_owned(), help)));
-    match split {
-        Some((message, help)) => vec![format!("error: {message}"), format!("help: {help}")],
-        None => vec![format!("error: {text}")],
+    match text.strip_suffix(&help).and_then(|text| text.strip_suffix("; ")) {
+        Some(message) => vec![format!("error: {message}"), format!("help: {help}")],
+        None if text.contains(&help) => vec![format!("error: {text}")],
+        None => vec![format!("error: {text}"), format!("help: {help}")],
     }
 }
 
