@@ -221,6 +221,23 @@ pub enum StopReason {
 }
 
 impl StopReason {
+    /// Returns the number of blocks that were made. Returns `None` for a race, and if it is unknown.
+    pub fn blocks(&self) -> Option<u32> {
+        match self {
+            StopReason::Requested { blocks }
+            | StopReason::BudgetPlanned { blocks, .. }
+            | StopReason::Undecided { blocks, .. }
+            | StopReason::Decided { blocks }
+            | StopReason::Precise { blocks, .. }
+            | StopReason::Imprecise { blocks, .. }
+            | StopReason::BudgetWouldBePassed { blocks, .. }
+            | StopReason::BudgetCut { blocks, .. }
+            | StopReason::Hopeless { blocks, .. }
+            | StopReason::NoValues { blocks } => Some(*blocks),
+            StopReason::Race { .. } | StopReason::Text(_) | StopReason::Unknown(_) => None,
+        }
+    }
+
     /// Returns whether a number of blocks or a budget ended the run, independently of its results.
     pub fn is_planned(&self) -> bool {
         match self {

@@ -54,7 +54,7 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<S
     let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
     let unconfirmed = match covered {
         Some(covered) => format!("perhaps: not significant after correction for {covered}"),
-        None => "unconfirmed".to_owned(),
+        None => "significant alone".to_owned(),
     };
     let signs = [
         (DIFFERENT, format!("more than {theta} faster or slower")),
@@ -65,7 +65,7 @@ pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<S
     ];
     let signs = signs.into_iter().filter(|(sign, _)| occurs(*sign)).map(|(sign, text)| format!("{sign} {text}"));
     let has_letters = marks.iter().any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
-    let letters = has_letters.then(|| format!("same letter: not different by more than {theta}"));
+    let letters = has_letters.then(|| format!("same letter: no significant difference above {theta}"));
     letters.into_iter().chain(signs).collect()
 }
 

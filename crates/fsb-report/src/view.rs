@@ -46,6 +46,8 @@ pub(crate) struct View<'a> {
     pub(crate) scaling: Vec<&'a Scaling>,
     /// The explanations of differences by traced samples, with the places of their columns.
     pub(crate) traced: Vec<(usize, &'a TracedExplanation)>,
+    /// The same explanations in sentences, or the reason why there are none; also among the notes.
+    pub(crate) explained: Vec<String>,
     /// Published values, if the run was made to be compared with them.
     pub(crate) published: Option<&'a Published>,
     /// Published statements, if the report has them.

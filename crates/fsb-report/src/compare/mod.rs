@@ -54,6 +54,7 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
         findings: Some(findings).filter(|findings| !findings.is_empty()),
         scaling: Vec::new(),
         traced: Vec::new(),
+        explained: Vec::new(),
         published: None,
         claims: None,
         facts: facts(document, &sets),

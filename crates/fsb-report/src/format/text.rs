@@ -23,6 +23,10 @@ pub(super) const FORMAT: Format = Format {
 
 /// The screen counts targets without a value beyond this number.
 const PROBLEMS: usize = 3;
+/// The screen counts explanations beyond this number.
+const EXPLAINED: usize = 2;
+/// The command that prints what the screen leaves out.
+const NOTES: &str = "fsb report --notes";
 
 /// Returns the first screen in `width` columns (80 at least), with colours if `color` is true, and with all notes and
 /// warnings if `notes` is true. Lines end without spaces; the last one with a newline.
@@ -53,6 +57,9 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
         screen.detail(&detail, &names);
     }
     findings(&mut screen, &view);
+    if !notes {
+        explained(&mut screen, &view, &names);
+    }
     tables_of(&mut screen, &view, &names);
     claims_of(&mut screen, &view);
     match &view.trust {
@@ -73,7 +80,6 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
 /// Prints the end of a run's screen, a line each: targets without a value, the most severe warning, the environment and
 /// the trust.
 fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single: bool, notes: bool) {
-    const NOTES: &str = "fsb report --notes";
     for problem in view.problems.iter().take(PROBLEMS) {
         screen.say(problem, "", "  ");
     }
@@ -159,6 +165,17 @@ fn findings(screen: &mut Lines, view: &View<'_>) {
     let more = found.len().saturating_sub(view.words.shown);
     if more > 0 {
         screen.say(&format!("and {} in {}", counted(more, "more finding"), view.words.elsewhere), "  ", "  ");
+    }
+}
+
+/// Prints the first explanations by traced samples, and where the others are.
+fn explained(screen: &mut Lines, view: &View<'_>, names: &Names) {
+    for line in view.explained.iter().take(EXPLAINED) {
+        screen.say(&names.shorten(line), "", "  ");
+    }
+    let more = view.explained.len().saturating_sub(EXPLAINED);
+    if more > 0 {
+        screen.say(&format!("and {}: {NOTES}", counted(more, "more explanation")), "  ", "  ");
     }
 }
 

@@ -40,7 +40,7 @@ impl CauseKind {
         match self {
             CauseKind::Cpu => "CPU",
             CauseKind::Flushes => "flushes",
-            CauseKind::Bytes => "bytes",
+            CauseKind::Bytes => "data transfer",
             CauseKind::NotExplained => "not explained",
         }
     }
@@ -180,9 +180,20 @@ pub(super) fn signed_times(seconds: f64) -> (&'static str, impl Fn(f64) -> Strin
     };
     let number = move |seconds: f64| {
         let value = seconds * scale;
-        if value.abs() < 9.95 { format!("{value:+.1}") } else { format!("{value:+.0}") }
+        match value.abs() {
+            size if size < 0.05 => "0.0".to_owned(),
+            size if size < 9.95 => format!("{value:+.1}"),
+            _ => format!("{value:+.0}"),
+        }
     };
     (unit, number)
+}
+
+/// Returns text such as `78 µs less`.
+pub(super) fn size_of_difference(seconds: f64) -> String {
+    let (unit, number) = signed_times(seconds);
+    let more = if seconds < 0.0 { "less" } else { "more" };
+    format!("{} {unit} {more}", number(seconds.abs()).trim_start_matches('+'))
 }
 
 impl Explanation {
@@ -196,13 +207,9 @@ impl Explanation {
             format!("{} {} [{} {}]", kind.name(), number(*seconds), number(interval.lo), number(interval.hi))
         };
         let causes: Vec<String> = self.causes.iter().filter(shown).map(cause).collect();
-        let (Explanation { workload, candidate, baseline, .. }, size) = (self, number(self.seconds.abs()));
-        let more = if self.seconds < 0.0 { "less" } else { "more" };
-        let size = size.trim_start_matches('+');
-        format!(
-            "{workload}: {candidate} needs {size} {unit} {more} per operation than {baseline}: {} {unit}.",
-            causes.join(", ")
-        )
+        let Explanation { workload, candidate, baseline, .. } = self;
+        let size = size_of_difference(self.seconds);
+        format!("{workload}: {candidate} needs {size} per operation than {baseline}: {} {unit}.", causes.join(", "))
     }
 }
 
@@ -255,7 +262,10 @@ mod tests {
             line.contains(": xfs needs 80 µs less per operation than ext4: flushes -60 [-60 -60], CPU -9.0 ["),
             "{line}"
         );
-        assert!(line.contains(", not explained ") && line.ends_with(" µs.") && !line.contains("bytes"), "{line}");
+        assert!(
+            line.contains(", not explained ") && line.ends_with(" µs.") && !line.contains("data transfer"),
+            "{line}"
+        );
     }
 
     #[test]

@@ -112,6 +112,7 @@ impl Summary {
             neighbours,
             explanations: Vec::new(),
             traced_explanations: Vec::new(),
+            traced_blocks: record.plan.explain.then(|| traced::blocks(trials)),
             findings: None,
             matrix: None,
         };

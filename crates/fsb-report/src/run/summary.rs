@@ -111,6 +111,9 @@ pub struct Summary {
     /// The classes of time that significant differences consist of; only of a run with traced blocks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traced_explanations: Vec<TracedExplanation>,
+    /// The number of traced blocks; absent if the run had none to make.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traced_blocks: Option<u32>,
     /// The findings in a matrix of sizes, for any two targets; absent without a matrix, or if nothing was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,

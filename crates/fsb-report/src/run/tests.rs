@@ -158,6 +158,17 @@ fn of_times_less_is_faster() {
 }
 
 #[test]
+fn lost_trials_are_the_first_warning() {
+    let (record, mut trials) = sample::run(&["ext4", "xfs"], 8);
+    assert!(!Summary::of_run(&record, &trials).warnings[0].contains("incomplete"));
+    trials.retain(|trial| trial.block < 6);
+    let lost = Summary::of_run(&record, &trials);
+    assert!(lost.warnings[0].contains(": it holds 5 of the 8 blocks") && lost.urgent > 0, "{:?}", lost.warnings);
+    let empty = Summary::of_run(&record, &[]);
+    assert!(empty.warnings[0].contains(": it holds 0 of the 8 blocks"), "{:?}", empty.warnings);
+}
+
+#[test]
 fn nothing_at_all_is_a_view_too() {
     let (record, mut trials) = sample::run(&["ext4", "xfs"], 2);
     let empty = Summary::of_run(&record, &[]);
@@ -382,7 +393,7 @@ fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     for format in ["text", "markdown", "html"] {
         let text = shown(format, &summary, &trials).replace('\u{a0}', " ").replace("\n  ", " ");
         let legend = match format {
-            "text" => "† unconfirmed.",
+            "text" => "† significant alone.",
             _ => "† perhaps: not significant after correction for all pairs at 12 cases.",
         };
         assert!(text.contains(legend), "{format}");

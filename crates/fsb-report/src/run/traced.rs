@@ -10,8 +10,9 @@ use fsb_model::{Better, Outcome, Phase, RunRecord};
 use fsb_stats::{Interval, LEVEL, t_interval};
 use serde::Serialize;
 
-use super::causes::signed_times;
+use super::causes::{Explanation, signed_times, size_of_difference};
 use super::report_trial::{ReportTrial, last_attempts};
+use super::summary::Summary;
 use super::traced_work::TracedWork;
 use crate::show::counted;
 
@@ -103,6 +104,30 @@ pub(super) fn explanations(
         explanation(workload, &targets)
     };
     differences.iter().map(explained).collect()
+}
+
+/// Returns the number of traced blocks.
+pub(super) fn blocks(trials: &[ReportTrial]) -> u32 {
+    let traced = trials.iter().filter(|trial| trial.phase == Phase::Traced && !trial.superseded);
+    traced.map(|trial| trial.block).collect::<BTreeSet<u32>>().len() as u32
+}
+
+/// Returns the answer to `--explain`: a sentence for each difference, or the reason why there is none. Returns nothing for
+/// a run that was not asked to explain.
+pub(super) fn lines(summary: &Summary) -> Vec<String> {
+    let Some(blocks) = summary.traced_blocks else { return Vec::new() };
+    let measured = |found: &TracedExplanation| {
+        let of_same = |other: &&Explanation| found.explains(other);
+        summary.explanations.iter().find(of_same).map(|explanation| explanation.seconds)
+    };
+    if !summary.traced_explanations.is_empty() {
+        return summary.traced_explanations.iter().map(|found| found.line(measured(found))).collect();
+    }
+    let why = match blocks {
+        0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks.".to_owned(),
+        _ => format!("Nothing to explain: no significant difference ({} traced).", counted(blocks as usize, "block")),
+    };
+    vec![why]
 }
 
 /// The traced trials of a target at a workload, one per block.
@@ -227,11 +252,18 @@ fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
 }
 
 impl TracedExplanation {
+    /// Returns whether this is the same difference as one that is explained without tracing.
+    pub(super) fn explains(&self, other: &Explanation) -> bool {
+        (&self.workload, &self.candidate, &self.baseline) == (&other.workload, &other.candidate, &other.baseline)
+            && !self.causes.is_empty()
+    }
+
     /// Returns a sentence such as `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4:
-    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; tracing
-    /// changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the largest two causes, and always
-    /// the unexplained time. A cause is not significant if its interval contains 0.
-    pub fn line(&self) -> String {
+    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; 70 µs less
+    /// in the measured blocks; tracing changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the
+    /// largest two causes, and always the unexplained time. A cause is not significant if its interval contains 0.
+    /// `measured` is the difference in seconds without tracing, if it is known.
+    pub fn line(&self, measured: Option<f64>) -> String {
         let TracedExplanation { workload, candidate, baseline, blocks, .. } = self;
         if self.causes.is_empty() {
             return format!("Traced: {workload}: {candidate} is not explained: {}.", self.problems.join("; "));
@@ -246,7 +278,8 @@ impl TracedExplanation {
             self.causes.iter().partition(|cause| cause.class == TimeClass::Unexplained);
         let named = causes.iter().take(MOST_CAUSES).chain(&rest).map(|cause| describe(cause));
         let named: Vec<String> = named.collect();
-        let mut remarks = vec![counted(*blocks as usize, "block")];
+        let mut remarks = vec![counted(*blocks as usize, "traced block")];
+        remarks.extend(measured.map(|seconds| format!("without tracing, {}", size_of_difference(seconds))));
         let both = |ours: Option<f64>, theirs: Option<f64>| Some([ours? * 100.0, theirs? * 100.0]);
         if let Some([ours, theirs]) = both(self.baseline_tracing, self.candidate_tracing) {
             remarks.push(format!(
@@ -264,11 +297,9 @@ impl TracedExplanation {
             remarks.push(format!("{:.0} % of an operation's time is unexplained", unexplained / whole * 100.0));
         }
         remarks.extend(self.problems.iter().cloned());
-        let more = if self.seconds < 0.0 { "less" } else { "more" };
-        let size = number(self.seconds.abs());
         format!(
-            "Traced: {workload}: {candidate} needs {} {unit} {more} per operation than {baseline}: {} {unit} ({}).",
-            size.trim_start_matches('+'),
+            "Traced: {workload}: {candidate} needs {} per operation than {baseline}: {} {unit} ({}).",
+            size_of_difference(self.seconds),
             named.join(", "),
             remarks.join("; ")
         )
@@ -337,9 +368,9 @@ mod tests {
         assert!(work.frames.iter().any(|frame| frame.depth == 1 && frame.name == "jbd2_log_wait_commit"), "{work:?}");
         let expected = [(TimeClass::DeviceFlush, -60_000), (TimeClass::JournalCommit, 0), (TimeClass::Unexplained, 0)];
         assert_eq!(differences, expected);
-        let line = found[0].line();
+        let line = found[0].line(None);
         assert!(
-            line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], journal commit +0.0 [+0.0 +0.0], unexplained "),
+            line.contains(": xfs needs 60 µs less per operation than ext4: device flush -60 [-60 -60], journal commit 0.0 [0.0 0.0], unexplained "),
             "{line}"
         );
         assert!(line.contains("the time of an operation by +25 % on ext4 and +25 % on xfs"), "{line}");
@@ -351,12 +382,12 @@ mod tests {
         for traced in trials.iter_mut().filter_map(|trial| trial.observed.traced.as_mut()) {
             traced.program_ns = Some(traced.thread_ns / 20);
         }
-        let line = explained((record.clone(), trials.clone()))[0].line();
+        let line = explained((record.clone(), trials.clone()))[0].line(None);
         assert!(line.contains("the tracing programs take 5.0 % on ext4 and 5.0 % on xfs"), "{line}");
         assert!(!line.contains("+25 %"), "drift between blocks is not the cost of tracing: {line}");
         let uncounted = trials.iter_mut().rev().find_map(|trial| trial.observed.traced.as_mut()).unwrap();
         uncounted.program_ns = None;
-        assert!(explained((record, trials))[0].line().contains("+25 %"));
+        assert!(explained((record, trials))[0].line(None).contains("+25 %"));
     }
 
     #[test]
@@ -370,6 +401,19 @@ mod tests {
     }
 
     #[test]
+    fn the_first_screen_answers_the_request_to_explain() {
+        let screen = |xfs_ns: u64, blocks: u32| {
+            let (mut record, trials) = traced(xfs_ns, blocks);
+            record.plan.explain = true;
+            let summary = Summary::of_run(&record, &trials);
+            crate::text::screen(&Report::of_run(&summary, &trials), 200, false, false)
+        };
+        assert!(screen(40_000, 5).contains(": xfs needs 60 µs less per operation than ext4: device flush -60 ["));
+        assert!(screen(100_000, 5).contains("no significant difference (5 blocks traced)."));
+        assert!(screen(40_000, 0).contains("no block was traced"));
+    }
+
+    #[test]
     fn too_few_blocks_have_no_intervals_and_problems_are_said() {
         let found = explained(traced(40_000, 2));
         assert!(found[0].causes.iter().all(|cause| cause.interval.is_none()), "{found:?}");
@@ -378,7 +422,7 @@ mod tests {
             trial.observed.traced =
                 Some(Box::new(Traced { problem: Some("the kernel refuses".to_owned()), ..Traced::default() }));
         }
-        let line = explained((record, trials))[0].line();
+        let line = explained((record, trials))[0].line(None);
         assert!(line.ends_with(": xfs is not explained: xfs: the kernel refuses."), "{line}");
     }
 

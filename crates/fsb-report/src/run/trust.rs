@@ -61,8 +61,8 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Rea
         found.extend(reasons(most.map(|share| share.words()), DOCTOR));
         found.extend(reasons(spoilt(summary), DOCTOR));
     }
-    // A single block has no scatter, so that a target alone has no interval either.
-    if summary.blocks == 1 || summary.is_comparison() && (summary.blocks as usize) < FEWEST_JUDGED {
+    // A target alone has no interval either.
+    if (summary.blocks as usize) < FEWEST_JUDGED {
         let are = if summary.blocks == 1 { "is" } else { "are" };
         let text = format!("{} {are} too few to judge", counted(summary.blocks as usize, "block"));
         found.push(Reason { text, help: None });
@@ -185,9 +185,11 @@ mod tests {
         let said = line(|_, trials| trials.retain(|trial| trial.block < 3));
         assert!(said.starts_with("trust: low, because 2 blocks are too few to judge"), "{said}");
         let (record, mut trials) = sample::run(&["ext4"], 8);
-        trials.retain(|trial| trial.block < 2);
-        let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
-        assert!(said.starts_with("trust: low, because 1 block is too few to judge"), "{said}");
+        for (blocks, few) in [(2, "2 blocks are"), (1, "1 block is")] {
+            trials.retain(|trial| trial.block <= blocks);
+            let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
+            assert!(said.starts_with(&format!("trust: low, because {few} too few to judge")), "{said}");
+        }
         assert_eq!(line(|_, trials| trials.clear()), "");
     }
 }

@@ -8,7 +8,7 @@ use fsb_stats::Verdict;
 use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
 use super::traced::TracedExplanation;
-use super::{costs, headline, neighbours, samples, scaling};
+use super::{costs, headline, neighbours, samples, scaling, traced};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
@@ -39,7 +39,8 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         in_detail: false,
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
-        traced: traced(summary),
+        traced: with_places(summary),
+        explained: traced::lines(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
         facts: releases.explain(&summary.facts),
@@ -61,7 +62,7 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
 }
 
 /// Returns the explanations by traced samples with the places of their targets.
-fn traced(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
+fn with_places(summary: &Summary) -> Vec<(usize, &TracedExplanation)> {
     let place = |found: &TracedExplanation| summary.targets.iter().position(|target| target.name == found.candidate);
     summary.traced_explanations.iter().filter_map(|found| Some((place(found)?, found))).collect()
 }
@@ -138,7 +139,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// Returns text such as `Change against ext4 with 95 % intervals for each row. * more than 3 % faster or slower.`
+/// Returns text such as `Change against ext4 95 % intervals for each row. * more than 3 % faster or slower.`
 /// Returns `None` if nothing is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
@@ -147,7 +148,7 @@ fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<Strin
     let interval = match (is_judged, rows.len()) {
         (false, _) => "",
         (true, 1) => " with 95 % interval, in this run",
-        (true, _) => " with 95 % intervals for each row",
+        (true, _) => ", 95 % intervals for each row",
     };
     let less = if rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
     let marks = marks.map(|marks| format!(" {marks}"));
@@ -166,8 +167,10 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(samples::sustained_lines(summary));
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
-    notes.extend(summary.explanations.iter().map(Explanation::line));
-    notes.extend(summary.traced_explanations.iter().map(TracedExplanation::line));
+    // Traced samples divide the same difference into more causes.
+    let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.explains(found));
+    notes.extend(summary.explanations.iter().filter(|found| !is_traced(found)).map(Explanation::line));
+    notes.extend(traced::lines(summary));
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
