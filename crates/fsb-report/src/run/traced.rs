@@ -123,9 +123,11 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     if !summary.traced_explanations.is_empty() {
         return summary.traced_explanations.iter().map(|found| found.line(measured(found))).collect();
     }
+    let traced = counted(blocks as usize, "block");
     let why = match blocks {
         0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks.".to_owned(),
-        _ => format!("Nothing to explain: no significant difference ({} traced).", counted(blocks as usize, "block")),
+        _ if !summary.is_judged() => format!("Nothing is explained: no difference is judged ({traced} traced)."),
+        _ => format!("Nothing to explain: no significant difference ({traced} traced)."),
     };
     vec![why]
 }
