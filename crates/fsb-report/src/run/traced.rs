@@ -117,7 +117,7 @@ pub(super) fn blocks(trials: &[ReportTrial]) -> u32 {
 pub(super) fn lines(summary: &Summary) -> Vec<String> {
     let Some(blocks) = summary.traced_blocks else { return Vec::new() };
     let measured = |found: &TracedExplanation| {
-        let of_same = |other: &&Explanation| found.explains(other);
+        let of_same = |other: &&Explanation| found.is_difference(other);
         summary.explanations.iter().find(of_same).map(|explanation| explanation.seconds)
     };
     if !summary.traced_explanations.is_empty() {
@@ -254,15 +254,15 @@ fn cause(class: TimeClass, pairs: &[[Costs; 2]], level: f64) -> TracedCause {
 }
 
 impl TracedExplanation {
-    /// Returns whether this is the same difference as one that is explained without tracing.
-    pub(super) fn explains(&self, other: &Explanation) -> bool {
+    /// Returns whether this explains the same difference as an explanation without tracing.
+    pub(super) fn is_difference(&self, other: &Explanation) -> bool {
         (&self.workload, &self.candidate, &self.baseline) == (&other.workload, &other.candidate, &other.baseline)
             && !self.causes.is_empty()
     }
 
     /// Returns a sentence such as `Traced: append 4K, durable each: xfs needs 78 µs less per operation than ext4:
-    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 blocks; 70 µs less
-    /// in the measured blocks; tracing changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the
+    /// device flush -61 [-70 -52], journal commit -9.0 [-11 -7.0], unexplained +0.1 [-0.4 +0.6] µs (5 traced blocks;
+    /// without tracing, 70 µs less; tracing changes the time of an operation by +4 % on ext4 and +3 % on xfs).` Names the
     /// largest two causes, and always the unexplained time. A cause is not significant if its interval contains 0.
     /// `measured` is the difference in seconds without tracing, if it is known.
     pub fn line(&self, measured: Option<f64>) -> String {

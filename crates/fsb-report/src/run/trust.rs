@@ -61,13 +61,17 @@ fn low(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Rea
         found.extend(reasons(most.map(|share| share.words()), DOCTOR));
         found.extend(reasons(spoilt(summary), DOCTOR));
     }
-    // A target alone has no interval either.
-    if (summary.blocks as usize) < FEWEST_JUDGED {
+    // A single block has no scatter.
+    if summary.blocks == 1 || summary.is_comparison() && has_few_blocks(summary) {
         let are = if summary.blocks == 1 { "is" } else { "are" };
         let text = format!("{} {are} too few to judge", counted(summary.blocks as usize, "block"));
         found.push(Reason { text, help: None });
     }
     found
+}
+
+fn has_few_blocks(summary: &Summary) -> bool {
+    (summary.blocks as usize) < FEWEST_JUDGED
 }
 
 /// Returns whether all cases are withheld, or there is one target alone.
@@ -88,6 +92,11 @@ fn fair(summary: &Summary, record: &RunRecord, trials: &[ReportTrial]) -> Vec<Re
     if memory > 0 {
         let workloads = counted(summary.cases.len(), "workload");
         found.extend(unbacked(record, &format!("{memory} of {workloads} are not judged: ")));
+    }
+    // Comparisons of such runs may still be judged: their unit is the run.
+    if has_few_blocks(summary) {
+        let text = format!("{} are too few for an interval", counted(summary.blocks as usize, "block"));
+        found.push(Reason { text, help: None });
     }
     found.extend(reasons(interference::warning_of_some(trials), DOCTOR));
     found.extend(reasons(spoilt(summary), DOCTOR));
@@ -185,10 +194,12 @@ mod tests {
         let said = line(|_, trials| trials.retain(|trial| trial.block < 3));
         assert!(said.starts_with("trust: low, because 2 blocks are too few to judge"), "{said}");
         let (record, mut trials) = sample::run(&["ext4"], 8);
-        for (blocks, few) in [(2, "2 blocks are"), (1, "1 block is")] {
+        for (blocks, expected) in
+            [(2, "fair, because 2 blocks are too few for an interval"), (1, "low, because 1 block is too few to judge")]
+        {
             trials.retain(|trial| trial.block <= blocks);
             let said = Summary::of_run(&record, &trials).trust.map(|trust| trust.line()).unwrap_or_default();
-            assert!(said.starts_with(&format!("trust: low, because {few} too few to judge")), "{said}");
+            assert!(said.starts_with(&format!("trust: {expected}")), "{said}");
         }
         assert_eq!(line(|_, trials| trials.clear()), "");
     }

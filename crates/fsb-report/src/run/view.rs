@@ -139,7 +139,7 @@ fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// Returns text such as `Change against ext4 95 % intervals for each row. * more than 3 % faster or slower.`
+/// Returns text such as `Change against ext4, 95 % intervals for each row. * more than 3 % faster or slower.`
 /// Returns `None` if nothing is compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
@@ -168,7 +168,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(samples::warm_up_line(summary));
     notes.extend(costs::lines(summary));
     // Traced samples divide the same difference into more causes.
-    let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.explains(found));
+    let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.is_difference(found));
     notes.extend(summary.explanations.iter().filter(|found| !is_traced(found)).map(Explanation::line));
     notes.extend(traced::lines(summary));
     notes.extend(scaling::lines(summary));
