@@ -137,6 +137,51 @@ class Page(unittest.TestCase):
         self.assertIn("host", {removal["class"] for removal in run.publication["removed"]})
 
 
+class History(unittest.TestCase):
+    def setUp(self) -> None:
+        self.program = os.environ.get("FSB")
+        if not self.program:
+            self.skipTest("the variable FSB does not name the program")
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = Path(place.name)
+        self.store = str(self.place / "history.sqlite")
+
+    def history(self, to: str):
+        subprocess.run(
+            [self.program, "history", "add", "--store", self.store, str(RUN)], check=True, capture_output=True
+        )
+        return fsbench.history(self.store, to=to, program=self.program)
+
+    def test_the_history_has_the_values_of_its_runs(self) -> None:
+        rows = self.history("rows")
+        self.assertIn("null", {row["target"] for row in rows})
+        self.assertTrue(all(isinstance(row["value"], float) and row["blocks"] > 0 for row in rows))
+        self.assertIn("kernel", json.loads(rows[0]["environment"]))
+
+    def test_frames_of_the_history_write_parquet(self) -> None:
+        target = self.place / "history.parquet"
+        expected = [row["value"] for row in self.history("rows")]
+        if importlib.util.find_spec("pandas") and importlib.util.find_spec("pyarrow"):
+            import pandas
+
+            self.history("pandas").to_parquet(target)
+            self.assertEqual(list(pandas.read_parquet(target)["value"]), expected)
+        elif importlib.util.find_spec("polars"):
+            import polars
+
+            self.history("polars").write_parquet(target)
+            self.assertEqual(polars.read_parquet(target)["value"].to_list(), expected)
+        else:
+            self.skipTest("neither pandas with pyarrow nor polars is installed")
+
+    def test_a_history_that_is_none_is_refused_with_the_message_of_the_program(self) -> None:
+        other = self.place / "text"
+        other.write_text("no database")
+        with self.assertRaisesRegex(fsbench.ReadError, "error: "):
+            fsbench.history(str(other), program=self.program)
+
+
 class Frames(unittest.TestCase):
     def frame(self, library: str, table: str):
         if importlib.util.find_spec(library) is None:

@@ -1,24 +1,28 @@
-"""Read runs of FSBench into pandas or polars.
+"""Read runs of FSBench, and its history of runs, into pandas or polars.
 
-`read` accepts a run directory and a page of ``fsb publish``. Tables are lists of
-rows, or frames of pandas or polars, whichever is installed.
+`read` accepts a run directory and a page of ``fsb publish``. `history` reads the
+index of ``fsb history``. Tables are lists of rows, or frames of pandas or
+polars, whichever is installed.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import csv
 import importlib
 import importlib.util
+import io
 import json
 import os
 import shutil
+import subprocess
 import sysconfig
 import zlib
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
-__all__ = ["Run", "ReadError", "find_fsb", "read"]
+__all__ = ["Run", "ReadError", "find_fsb", "history", "read"]
 
 Row = dict[str, Any]
 
@@ -245,6 +249,46 @@ def read(path: Union[str, "os.PathLike[str]"]) -> Run:
     return _read_page(path)
 
 
+def history(store: Optional[str] = None, to: Optional[str] = None, program: Optional[str] = None) -> Any:
+    """Return all values of the index of ``fsb history``, one row per series and run.
+
+    Parameters
+    ----------
+    store : str, optional
+        The file of the index, or its database: ``postgresql://HOST/DATABASE``.
+        By default it is the one of ``fsb history`` without ``--store``.
+    to : {"pandas", "polars", "rows"}, optional
+        The kind of table, as in `Run.trials`. A frame writes Parquet:
+        ``history().to_parquet(FILE)`` of pandas, ``write_parquet`` of polars.
+    program : str, optional
+        The program that reads the index. By default it is `find_fsb`.
+
+    Returns
+    -------
+    pandas.DataFrame or polars.DataFrame or list of dict
+        The columns of ``fsb history export --format csv``. ``blocks`` and
+        ``value`` are numbers, the value in base units. ``environment`` and
+        ``labels`` are JSON.
+
+    Raises
+    ------
+    ReadError
+        If the program refuses the index. The message is the program's.
+    FileNotFoundError
+        If the program is not installed.
+    ImportError
+        If the named library is not installed.
+    """
+    command = [program or find_fsb(), "history", "export", "--format", "csv"]
+    command += [] if store is None else ["--store", store]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode != 0:
+        raise ReadError(done.stderr.strip())
+    values = csv.DictReader(io.StringIO(done.stdout, newline=""))
+    rows = ({**row, "blocks": _number(int, row["blocks"]), "value": _number(float, row["value"])} for row in values)
+    return _table(rows, list(values.fieldnames or []), to)
+
+
 def find_fsb() -> str:
     """Return the path of the program that the package installed.
 
@@ -324,6 +368,10 @@ def _checked(path: Path, text: bytes, name: str) -> Row:
 def _common(trial: Row) -> Row:
     counts = trial.get("phase") == "measured" and not trial.get("superseded", False)
     return {**{key: trial.get(key) for key in _COMMON if key != "counts"}, "counts": counts}
+
+
+def _number(kind: Any, text: Optional[str]) -> Any:
+    return kind(text) if text else None
 
 
 def _item(values: Optional[list[Any]], place: int) -> Any:
