@@ -24,7 +24,8 @@ test-machine:  ## real file systems and devices, virtual machines, browsers, oth
 	@scripts/install test
 	@scripts/test machine
 
-python:  ## the Python package, as far as this machine has pandas and polars
+python:  ## the Python package and its notebook, with pandas, and with polars if it is installed
+	@scripts/install python
 	@scripts/test-python
 
 recipes:  ## the recipes of CONTRIBUTING.md, in a copy of the tree
