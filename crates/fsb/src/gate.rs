@@ -109,8 +109,8 @@ fn passed(judged: &[Judged<'_>]) -> u8 {
     let open: Vec<String> = open.collect();
     if open.is_empty() {
         let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
-        let at = counted(all, "workload");
-        let text = format!("--fail-if slower: passed: no set is slower by more than {} at {at}", percent(theta));
+        let (theta, all_judged) = (percent(theta), counted(all, "comparison"));
+        let text = format!("--fail-if slower: passed: no set is slower by more than {theta} in {all_judged}");
         notify(&notice::GATE_PASSED, [("judged", all.into())], &text);
     } else {
         let fields = [("undecided", undecided.into()), ("unjudged", unjudged.into())];
