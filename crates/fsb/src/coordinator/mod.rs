@@ -71,7 +71,8 @@ pub fn fresh_seed() -> u64 {
 fn check(record: &RunRecord, work: &Work, turn: Turn) -> anyhow::Result<RunLock> {
     host::check_memory_limit()?;
     check_wipe(record)?;
-    if record.plan.place == Place::Host {
+    // A run that cannot leave anything behind needs no ledger.
+    if record.plan.place == Place::Host && LocalTestbed::may_leave(&schedule::setup(record)) {
         ledger::default_directory()?;
     }
     let warnings = check_testbed(record).map_err(|error| match record.plan.place {
