@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::causes::{Explanation, signed_times, size_of_difference};
 use super::report_trial::{ReportTrial, last_attempts};
-use super::summary::Summary;
 use super::traced_work::TracedWork;
 use crate::show::counted;
 
@@ -110,26 +109,6 @@ pub(super) fn explanations(
 pub(super) fn blocks(trials: &[ReportTrial]) -> u32 {
     let traced = trials.iter().filter(|trial| trial.phase == Phase::Traced && !trial.superseded);
     traced.map(|trial| trial.block).collect::<BTreeSet<u32>>().len() as u32
-}
-
-/// Returns the answer to `--explain`: a sentence for each difference, or the reason why there is none. Returns nothing for
-/// a run that was not asked to explain.
-pub(super) fn lines(summary: &Summary) -> Vec<String> {
-    let Some(blocks) = summary.traced_blocks else { return Vec::new() };
-    let measured = |found: &TracedExplanation| {
-        let of_same = |other: &&Explanation| found.is_difference(other);
-        summary.explanations.iter().find(of_same).map(|explanation| explanation.seconds)
-    };
-    if !summary.traced_explanations.is_empty() {
-        return summary.traced_explanations.iter().map(|found| found.line(measured(found))).collect();
-    }
-    let traced = counted(blocks as usize, "block");
-    let why = match blocks {
-        0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks.".to_owned(),
-        _ if !summary.is_judged() => format!("Nothing is explained: no difference is judged ({traced} traced)."),
-        _ => format!("Nothing to explain: no significant difference ({traced} traced)."),
-    };
-    vec![why]
 }
 
 /// The traced trials of a target at a workload, one per block.

@@ -8,12 +8,12 @@ use fsb_stats::Verdict;
 use super::causes::Explanation;
 use super::summary::{Measured, Summary, TargetSummary, TrustLevel, Workload, group_size};
 use super::traced::TracedExplanation;
-use super::{costs, headline, neighbours, samples, scaling, traced};
+use super::{costs, headline, neighbours, samples, scaling};
 use crate::judged::Judged;
 use crate::mark;
 use crate::releases::Releases;
 use crate::screen::Names;
-use crate::show::capital;
+use crate::show::{capital, counted};
 use crate::view::{CellView, Row, RowData, TrustView, View, Words, brief_legend, legend_of_marks};
 
 /// The maximum number of rows of a run with a matrix that have sections of their own. The charts over sizes show a
@@ -40,7 +40,7 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         traced: with_places(summary),
-        explained: traced::lines(summary),
+        explained: explained(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
         facts: releases.explain(&summary.facts),
@@ -59,6 +59,26 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         group_size: group_size(&summary.cases),
         has_row_sections: summary.matrix.is_none() || summary.cases.len() <= MOST_SECTIONS,
     }
+}
+
+/// Returns the answer to `--explain`: a sentence for each difference, or the reason why there is none. Returns nothing for
+/// a run that was not asked to explain.
+fn explained(summary: &Summary) -> Vec<String> {
+    let Some(blocks) = summary.traced_blocks else { return Vec::new() };
+    let measured = |found: &TracedExplanation| {
+        let of_same = |other: &&Explanation| found.is_difference(other);
+        summary.explanations.iter().find(of_same).map(|explanation| explanation.seconds)
+    };
+    if !summary.traced_explanations.is_empty() {
+        return summary.traced_explanations.iter().map(|found| found.line(measured(found))).collect();
+    }
+    let traced = counted(blocks as usize, "block");
+    let why = match blocks {
+        0 => "Nothing is explained: no block was traced; a larger --budget holds traced blocks.".to_owned(),
+        _ if !summary.is_judged() => format!("Nothing is explained: no difference is judged ({traced} traced)."),
+        _ => format!("Nothing to explain: no significant difference ({traced} traced)."),
+    };
+    vec![why]
 }
 
 /// Returns the explanations by traced samples with the places of their targets.
@@ -170,7 +190,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     // Traced samples divide the same difference into more causes.
     let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.is_difference(found));
     notes.extend(summary.explanations.iter().filter(|found| !is_traced(found)).map(Explanation::line));
-    notes.extend(traced::lines(summary));
+    notes.extend(explained(summary));
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
