@@ -25,6 +25,7 @@ const WORDS: Words = Words { column: "target", row: "workload", shown: 7, elsewh
 /// Returns the view of a summary in which these releases are shortened.
 pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> View<'a> {
     let rows: Vec<Row<'_>> = summary.cases.iter().map(|workload| row(summary, workload)).collect();
+    let explained = explained(summary);
     View {
         words: WORDS,
         title: summary.name.clone(),
@@ -40,11 +41,11 @@ pub(crate) fn from_summary<'a>(summary: &'a Summary, releases: &Releases) -> Vie
         findings: summary.findings.as_ref().map(|findings| findings.iter().collect()),
         scaling: summary.scaling.iter().collect(),
         traced: with_places(summary),
-        explained: explained(summary),
         published: summary.published.as_ref(),
         claims: summary.claims.as_ref(),
         facts: releases.explain(&summary.facts),
-        notes: notes(summary),
+        notes: notes(summary, &explained),
+        explained,
         advice: summary.advice.as_deref(),
         problems: &summary.problems,
         trust: summary.trust.as_ref().map(|trust| TrustView {
@@ -176,7 +177,7 @@ fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<Strin
 }
 
 /// Returns the findings that do not change the answer.
-fn notes(summary: &Summary) -> Vec<String> {
+fn notes(summary: &Summary, explained: &[String]) -> Vec<String> {
     let stopped = summary.stopped.iter().filter(|_| !summary.ended_early);
     let stopped = stopped.map(|stopped| format!("The run ended after {stopped}."));
     let earlier = summary.earlier.iter().map(|earlier| format!("{}.", capital(&earlier.line())));
@@ -190,7 +191,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     // Traced samples divide the same difference into more causes.
     let is_traced = |found: &&Explanation| summary.traced_explanations.iter().any(|traced| traced.is_difference(found));
     notes.extend(summary.explanations.iter().filter(|found| !is_traced(found)).map(Explanation::line));
-    notes.extend(explained(summary));
+    notes.extend(explained.iter().cloned());
     notes.extend(scaling::lines(summary));
     notes.extend(stopped.chain(earlier));
     notes
