@@ -193,13 +193,21 @@ impl Recipe {
 
 /// Returns the commands of the server of an NFS target.
 fn serve(spec: &FileSystemSpec) -> Vec<String> {
-    let mut exported = spec.options.iter().rev().filter_map(|option| option.strip_prefix("export="));
-    let answers = if spec.options.iter().any(|option| option == "async") { "async" } else { "sync" };
-    let options = format!("rw,{answers},no_subtree_check,no_root_squash");
-    vec![
-        command(&with_options(exported.next().unwrap_or("ext4"), &[]), &[DEVICE, EXPORT]),
-        command(&["exportfs".to_owned(), "-o".to_owned(), options], &["YOUR-CLIENT:/your/export"]),
-    ]
+    let value = |name| spec.options.iter().rev().find_map(|option| option.strip_prefix(name));
+    let mut commands = vec![command(&with_options(value("export=").unwrap_or("ext4"), &[]), &[DEVICE, EXPORT])];
+    if value("server=") == Some("ganesha") {
+        let block = format!(
+            "EXPORT {{ Export_Id = 1; Path = {EXPORT}; Pseudo = {EXPORT}; Access_Type = RW; Squash = No_Root_Squash; \
+             FSAL {{ Name = VFS; }} }}"
+        );
+        commands.push(format!("echo '{block}' >> /etc/ganesha/ganesha.conf"));
+        commands.push("systemctl restart nfs-ganesha".to_owned());
+    } else {
+        let answers = if spec.options.iter().any(|option| option == "async") { "async" } else { "sync" };
+        let options = format!("rw,{answers},no_subtree_check,no_root_squash");
+        commands.push(command(&["exportfs".to_owned(), "-o".to_owned(), options], &["YOUR-CLIENT:/your/export"]));
+    }
+    commands
 }
 
 fn tmpfs(lines: &mut Lines, spec: &FileSystemSpec, made: &TargetRecord, recipe: &Recipe) {
@@ -329,6 +337,16 @@ mod tests {
             ]
         );
         assert_eq!(recipe.fstab, "YOUR-SERVER:/your/export /your/mountpoint nfs vers=4.1,rsize=65536 0 0");
+        let target: Target = "nfs,server=ganesha".parse().unwrap();
+        assert_eq!(
+            Recipe::from_target(&target, &made).unwrap().commands()[2..],
+            [
+                "echo 'EXPORT { Export_Id = 1; Path = /your/export; Pseudo = /your/export; Access_Type = RW; \
+                 Squash = No_Root_Squash; FSAL { Name = VFS; } }' >> /etc/ganesha/ganesha.conf",
+                "systemctl restart nfs-ganesha",
+                "mount -t nfs YOUR-SERVER:/your/export /your/mountpoint",
+            ]
+        );
     }
 
     #[test]

@@ -125,6 +125,7 @@ const CIPHERS: &[&str] =
 /// package.
 pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
     let mut programs = BTreeSet::new();
+    let mut files: BTreeSet<_> = FILES.iter().map(PathBuf::from).filter(|path| path.exists()).collect();
     let (mut modules, mut optional) = (BTreeSet::new(), BTreeSet::new());
     for spec in setup.targets.iter().filter_map(|target| target.file_system()) {
         let member = fs::of_target(spec)?;
@@ -133,6 +134,10 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
                 programs.insert(program::require(name, tools.package)?);
             }
         }
+        if let Some((name, package)) = member.server_program() {
+            programs.insert(program::require(name, package)?);
+        }
+        files.extend(member.server_files()?);
         programs.extend(member.maintenance_programs().iter().filter_map(|name| program::find(name)));
         let of_options = member.modules_of_options(&spec.options);
         modules.extend(member.modules().iter().copied().chain(of_options).map(str::to_owned));
@@ -150,7 +155,7 @@ pub fn needs(setup: &Setup) -> Result<Needs, TestbedError> {
         programs: programs.into_iter().collect(),
         modules: modules.into_iter().collect(),
         optional_modules: optional.into_iter().collect(),
-        files: FILES.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+        files: files.into_iter().collect(),
     })
 }
 

@@ -7,6 +7,7 @@ mod btrfs;
 mod ext;
 mod f2fs;
 mod file_system;
+mod ganesha;
 mod jfs;
 mod kernel_compatibility;
 mod large_disk;
@@ -20,6 +21,7 @@ mod other;
 mod reiserfs;
 mod risk;
 mod rpc_services;
+mod server_process;
 #[cfg(test)]
 mod skeleton;
 mod tmpfs;

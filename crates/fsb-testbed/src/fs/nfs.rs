@@ -1,10 +1,10 @@
-//! NFS: the kernel's server exports another file system of this list, and the kernel's client mounts it over loopback.
+//! NFS: a server exports another file system of this list, and the kernel's client mounts it over loopback.
 //!
 //! Client and server are in one guest of a virtual machine, which has no other NFS server and no network. `nfs_server.rs`
-//! configures the server.
+//! configures the kernel's server, and `ganesha.rs` starts nfs-ganesha.
 
 use std::net::Ipv4Addr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::target::nfs_client_options;
@@ -12,27 +12,49 @@ use fsb_model::units::parse_duration;
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
 use fsb_sys::traffic::Link;
-use fsb_sys::{Roots, mount as kernel};
+use fsb_sys::{Roots, mount as kernel, program};
 
 use super::file_system::{
     Cause, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune, with_options,
 };
 use super::kernel_compatibility::Version;
-use super::nfs_server::{Export, serve};
-use super::{btrfs, ext, rpc_services, xfs};
+use super::nfs_server::{Export, Server, serve};
+use super::{btrfs, ext, ganesha, rpc_services, xfs};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Network, Resources};
 use crate::declared::{DeclaredOption, OptionKind, bit_rate, key};
 
 /// NFS on a file system of this list.
 pub(super) struct Nfs {
     exported: &'static dyn FileSystem,
+    server: Server,
 }
 
-pub(super) static NFS: Nfs = Nfs { exported: &ext::EXT4 };
+pub(super) static NFS: Nfs = by(Server::Kernel, &ext::EXT4);
 
-/// The file systems that `export=` names.
-static EXPORTS: [&Nfs; 4] =
-    [&NFS, &Nfs { exported: &ext::EXT3 }, &Nfs { exported: &xfs::Xfs }, &Nfs { exported: &btrfs::Btrfs }];
+const fn by(server: Server, exported: &'static dyn FileSystem) -> Nfs {
+    Nfs { exported, server }
+}
+
+/// The file systems that `export=` names, by the servers that `server=` names.
+static EXPORTS: [Nfs; 8] = [
+    by(Server::Kernel, &ext::EXT4),
+    by(Server::Kernel, &ext::EXT3),
+    by(Server::Kernel, &xfs::Xfs),
+    by(Server::Kernel, &btrfs::Btrfs),
+    by(Server::Ganesha, &ext::EXT4),
+    by(Server::Ganesha, &ext::EXT3),
+    by(Server::Ganesha, &xfs::Xfs),
+    by(Server::Ganesha, &btrfs::Btrfs),
+];
+
+/// The words of `server=`; the first one is the default.
+const SERVERS: [&str; 2] = ["kernel", "ganesha"];
+
+/// Returns the last value of an option.
+fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
+    values.find_map(|(key, value)| (key == name).then_some(value))
+}
 
 impl FileSystem for Nfs {
     fn name(&self) -> &'static str {
@@ -44,8 +66,13 @@ impl FileSystem for Nfs {
     }
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
-        let name = options.iter().rev().find_map(|option| option.strip_prefix("export="))?;
-        let found = EXPORTS.into_iter().find(|export| export.exported.name() == name)?;
+        let exported = value(options, "export").unwrap_or(NFS.exported.name());
+        let server = match value(options, "server").unwrap_or(SERVERS[0]) {
+            "kernel" => Server::Kernel,
+            "ganesha" => Server::Ganesha,
+            _ => return None,
+        };
+        let found = EXPORTS.iter().find(|export| export.exported.name() == exported && export.server == server)?;
         Some(found)
     }
 
@@ -58,15 +85,32 @@ impl FileSystem for Nfs {
     }
 
     fn driver(&self) -> Option<&'static str> {
-        Some("nfsd")
+        Some(if self.server == Server::Kernel { "nfsd" } else { "nfs4" })
     }
 
     fn modules(&self) -> &'static [&'static str] {
-        match self.exported.name() {
-            "xfs" => &["xfs", "nfsd"],
-            "btrfs" => &["btrfs", "nfsd"],
+        match (self.server, self.exported.name()) {
+            (Server::Ganesha, _) => self.exported.modules(),
+            (_, "xfs") => &["xfs", "nfsd"],
+            (_, "btrfs") => &["btrfs", "nfsd"],
             _ => &["ext4", "nfsd"],
         }
+    }
+
+    fn server_program(&self) -> Option<(&'static str, &'static str)> {
+        (self.server == Server::Ganesha).then_some(ganesha::PROGRAM)
+    }
+
+    fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
+        if self.server == Server::Ganesha { ganesha::files() } else { Ok(Vec::new()) }
+    }
+
+    fn served_by(&self, _: &Path) -> Option<String> {
+        self.server_program().map(|(name, package)| {
+            let version = program::ask(name, &["-v".as_ref()]);
+            let first = version.as_deref().and_then(|text| text.lines().next());
+            first.map_or_else(|| package.to_owned(), |line| line.trim().to_owned())
+        })
     }
 
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
@@ -122,8 +166,18 @@ impl FileSystem for Nfs {
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
-                let known = EXPORTS.map(|export| export.exported.name()).join(", ");
-                return Err(refused(option, format!("it exports one of {known}")));
+                let of_kernel = EXPORTS.iter().filter(|export| export.server == Server::Kernel);
+                let known: Vec<_> = of_kernel.map(|export| export.exported.name()).collect();
+                return Err(refused(option, format!("it exports one of {}", known.join(", "))));
+            }
+            if name == "server" && !SERVERS.contains(&value) {
+                return Err(refused(option, format!("it has the servers {}", SERVERS.join(", "))));
+            }
+            if self.server == Server::Ganesha && option == "async" {
+                return Err(refused(option, "nfs-ganesha always answers when changes are on its device".to_owned()));
+            }
+            if self.server == Server::Ganesha && option == "vers=3" {
+                return Err(refused(option, "fsb starts nfs-ganesha for version 4 only".to_owned()));
             }
             if name == "vers" && !VERSIONS.contains(&value) {
                 return Err(refused(option, format!("it has the versions {}", VERSIONS.join(", "))));
@@ -148,14 +202,16 @@ impl FileSystem for Nfs {
 
     /// Mounts the file system for the server, exports it, and mounts the export for the client.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
-        serve()?;
+        if self.server == Server::Kernel {
+            serve()?;
+        }
         let export = Export::of_device(request.source)?;
         let directory = export.make_directory()?;
         let options = ExportOptions::split(request.options, self.exported.discard_off());
         self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
-        let made = export.begin(options.asynchronous, options.link).and_then(|()| {
+        let made = export.begin(self.server, options.asynchronous, options.link).and_then(|()| {
             let source = export.source();
-            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export.address()))
+            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export.address(), self.server))
         });
         match made {
             Ok(()) => Ok(Mounted { export: Some(export), ..Mounted::default() }),
@@ -190,17 +246,13 @@ const VERSIONS: [&str; 4] = ["4.2", "4.1", "4.0", "3"];
 
 /// Returns the version of the protocol that mount options select.
 fn version(options: &[String]) -> &str {
-    options.iter().rev().find_map(|option| option.strip_prefix("vers=")).unwrap_or(VERSIONS[0])
+    value(options, "vers").unwrap_or(VERSIONS[0])
 }
 
 /// Returns the network that mount options describe. Returns `None` if packets are not delayed.
 fn link(options: &[String]) -> Option<Link> {
-    let value = |name: &str| {
-        let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
-        values.find_map(|(key, value)| (key == name).then_some(value))
-    };
-    let round_trip = value("delay").and_then(|text| parse_duration(text).ok());
-    let rate = value("rate").and_then(bit_rate);
+    let round_trip = value(options, "delay").and_then(|text| parse_duration(text).ok());
+    let rate = value(options, "rate").and_then(bit_rate);
     (round_trip.is_some() || rate.is_some()).then(|| Link { round_trip: round_trip.unwrap_or(Duration::ZERO), rate })
 }
 
@@ -251,8 +303,8 @@ impl ExportOptions {
         if version(&self.client) == "3" { "nfs" } else { "nfs4" }
     }
 
-    /// Returns the client's mount options for the server at `address`.
-    fn of_client(&self, address: Ipv4Addr) -> Vec<String> {
+    /// Returns the client's mount options for that server at `address`.
+    fn of_client(&self, address: Ipv4Addr, server: Server) -> Vec<String> {
         let mut all = self.client.clone();
         if !all.iter().any(|option| key(option) == "vers") {
             all.push(format!("vers={}", VERSIONS[0]));
@@ -266,6 +318,9 @@ impl ExportOptions {
                 all.extend(["port=2049".to_owned(), "mountproto=tcp".to_owned(), mount, "nolock".to_owned()]);
             }
             _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
+        }
+        if server == Server::Ganesha {
+            all.push(format!("port={}", ganesha::PORT));
         }
         all
     }
@@ -281,6 +336,13 @@ static OPTIONS: &[DeclaredOption] = &[
         OptionKind::Word(&["ext3", "ext4", "xfs", "btrfs"]),
         "ext4",
         "the exported file system",
+    ),
+    DeclaredOption::value(
+        Layout,
+        "server",
+        OptionKind::Word(&SERVERS),
+        "kernel",
+        "the server: the kernel's, or nfs-ganesha (version 4 without async)",
     ),
     DeclaredOption::value(
         Network,
@@ -340,8 +402,11 @@ mod tests {
         let of_options = |text: &str| of(text).modules_of_options(&spec(text).options);
         assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4"], vec!["nfsv3"]));
         assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "sch_prio", "sch_netem", "cls_u32"]);
-        let undeclared = |export: &&&Nfs| !of("nfs").modules().contains(&"nfsd") || export.modules().is_empty();
-        assert_eq!(EXPORTS.iter().filter(undeclared).count(), 0);
+        for export in &EXPORTS {
+            assert_eq!(export.modules().contains(&"nfsd"), export.server == Server::Kernel);
+            assert!(!export.modules().is_empty() && export.server_program().is_some() == (export.server == Server::Ganesha));
+        }
+        assert_eq!(of("nfs,server=ganesha,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
     }
 
     #[test]
@@ -349,6 +414,9 @@ mod tests {
         for (target, said) in [
             ("nfs,export=reiserfs", "it exports one of ext4, ext3, xfs, btrfs"),
             ("nfs,vers=2", "4.2, 4.1, 4.0, 3"),
+            ("nfs,server=knfsd", "it has the servers kernel, ganesha"),
+            ("nfs,server=ganesha,vers=3", "for version 4 only"),
+            ("nfs,async,server=ganesha", "always answers when"),
             ("nfs,vers=3,lock", "fsb sets lock itself"),
             ("nfs,addr=192.0.2.1", "fsb sets addr itself"),
             ("nfs,sec=krb5", "fsb sets sec itself"),
@@ -367,6 +435,7 @@ mod tests {
             "nfs,vers=4.0",
             "nfs,vers=4.1,async,rsize=64K,nconnect=4,export=xfs,noatime",
             "nfs,timeo=600",
+            "nfs,server=ganesha,vers=4.0,sync,delay=1ms",
         ] {
             assert_eq!(refusal(target), None, "{target}");
         }
@@ -394,13 +463,13 @@ mod tests {
         let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1"].map(str::to_owned);
         let split = ExportOptions::split(&options, Some("nodiscard"));
         assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
-        let client = split.of_client(Ipv4Addr::new(127, 1, 0, 7)).join(",");
+        let client = split.of_client(Ipv4Addr::new(127, 1, 0, 7), Server::Kernel).join(",");
         assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
-        let usual = ExportOptions::split(&[], None).of_client(Ipv4Addr::LOCALHOST);
-        assert_eq!(usual[0], "vers=4.2");
+        let usual = ExportOptions::split(&["server=ganesha".to_owned()], None).of_client(Ipv4Addr::LOCALHOST, Server::Ganesha);
+        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=12049"));
         let old = ExportOptions::split(&["vers=3".to_owned()], None);
         assert_eq!(
-            old.of_client(Ipv4Addr::LOCALHOST).join(","),
+            old.of_client(Ipv4Addr::LOCALHOST, Server::Kernel).join(","),
             "vers=3,proto=tcp,sec=sys,addr=127.0.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
         );
         assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));

@@ -1,6 +1,7 @@
-//! The NFS server of the kernel, configured without the programs of nfs-utils.
+//! The exports of NFS servers: of the kernel's, which is configured without the programs of nfs-utils, and of
+//! nfs-ganesha.
 //!
-//! The server asks user space which addresses are which client, which directories it exports, and which directory a file
+//! The kernel's server asks user space which addresses are which client, which directories it exports, and which directory a file
 //! handle begins with. It keeps the answers in caches below /proc/net/rpc, which are filled here before anything asks.
 //! Formats: `svc_export_parse` and `expkey_parse` of fs/nfsd/export.c, `ip_map_parse` of net/sunrpc/svcauth_unix.c.
 
@@ -18,7 +19,8 @@ use fsb_sys::traffic::{self, Link};
 use fsb_sys::{mount as kernel, network, poll_until};
 use rustix::fs::{Mode, OFlags};
 
-use super::rpc_services;
+use super::server_process::ServerProcess;
+use super::{ganesha, rpc_services};
 
 /// The directory with the mount points of the exported file systems, which is the root of the server.
 const ROOT: &str = "/run/fsb-nfs";
@@ -37,6 +39,21 @@ const GRACE_LIMIT: Duration = Duration::from_secs(120);
 
 /// The time limit for the unmount of the exported file system. The server closes files with a short delay.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What serves an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Server {
+    Kernel,
+    Ganesha,
+}
+
+/// An export that is served.
+enum Running {
+    /// By the kernel, with these flags.
+    Kernel(u32),
+    /// By a process of nfs-ganesha.
+    Ganesha(ServerProcess),
+}
 
 /// An exported file system, as a function of its device. Each has an address of its own, because the client shares one
 /// set of connections between all mounts from an address.
@@ -82,16 +99,19 @@ impl Export {
         ((self.0.0 << 20) | self.0.1) & 0x7fff_ffff
     }
 
-    /// Exports the file system that is mounted at its directory. If `asynchronous`, the server answers before changes are
-    /// on the device. Packets take the time that they need on `link`.
-    pub(super) fn begin(self, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
-        let flags = FLAGS | if asynchronous { FLAG_ASYNC } else { 0 };
+    /// Exports the file system that is mounted at its directory. If `asynchronous`, the kernel's server answers before
+    /// changes are on the device. Packets take the time that they need on `link`. After an error, the export must be ended.
+    pub(super) fn begin(self, server: Server, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
+        let running = match server {
+            Server::Kernel => Running::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
+            Server::Ganesha => Running::Ganesha(ganesha::start(&self.directory(), &self.name(), self.address())?),
+        };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
+        served.exports.insert(self.fsid(), (self, running));
         served.unshape(self)?;
         if let Some(link) = link {
             served.shape(self, link)?;
         }
-        served.exports.insert(self.fsid(), (self, flags));
         publish(&served.exports)?;
         // A client with the same name would find that both addresses are one server, and share its connections.
         let identifier = Path::new("/sys/fs/nfs/net/nfs_client/identifier");
@@ -144,12 +164,22 @@ impl Export {
             return Err(TestbedError::trial("the NFS client still uses its server after the unmount"));
         }
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        served.exports.remove(&self.fsid());
+        let running = served.exports.remove(&self.fsid());
         served.unshape(self)?;
-        served.empty_caches()?;
-        publish(&served.exports)?;
+        let killed = match running {
+            Some((_, Running::Ganesha(mut process))) => {
+                process.terminate();
+                !process.end_patiently()
+            }
+            _ => {
+                served.empty_caches()?;
+                publish(&served.exports)?;
+                false
+            }
+        };
         match kernel::unmount_patiently(&self.directory(), PATIENCE)? {
             Some(note) => Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note)),
+            None if killed => Err(TestbedError::trial("nfs-ganesha did not end and was killed")),
             None => Ok(()),
         }
     }
@@ -193,8 +223,8 @@ const FLAG_ASYNC: u32 = 0x0010;
 static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), slots: BTreeMap::new(), emptied: None });
 
 struct Served {
-    /// The exports with their flags, by number.
-    exports: BTreeMap<u32, (Export, u32)>,
+    /// By number.
+    exports: BTreeMap<u32, (Export, Running)>,
     /// The slots of exports in the traffic control of the loopback interface, by number.
     slots: BTreeMap<u32, u8>,
     /// The time when the server's caches were emptied.
@@ -235,14 +265,24 @@ impl Served {
     }
 }
 
-/// Fills the server's caches.
-fn publish(served: &BTreeMap<u32, (Export, u32)>) -> Result<(), TestbedError> {
+/// Fills the caches of the kernel's server, if it serves anything.
+fn publish(served: &BTreeMap<u32, (Export, Running)>) -> Result<(), TestbedError> {
+    let of_kernel: Vec<_> = served
+        .values()
+        .filter_map(|(export, running)| match running {
+            Running::Kernel(flags) => Some((*export, *flags)),
+            Running::Ganesha(_) => None,
+        })
+        .collect();
+    if of_kernel.is_empty() {
+        return Ok(());
+    }
     let channel = |cache: &str| Path::new("/proc/net/rpc").join(cache).join("channel");
-    let addresses = served.values().map(|(export, _)| export.address());
+    let addresses = of_kernel.iter().map(|(export, _)| export.address());
     for address in addresses.chain([Ipv4Addr::LOCALHOST]) {
         write(&channel("auth.unix.ip"), &client_line(address))?;
     }
-    let exports = served.iter().map(|(fsid, (export, flags))| (*fsid, export.directory(), *flags));
+    let exports = of_kernel.iter().map(|(export, flags)| (export.fsid(), export.directory(), *flags));
     for (fsid, directory, flags) in [(0, PathBuf::from(ROOT), FLAGS)].into_iter().chain(exports) {
         write(&channel("nfsd.export"), &export_line(fsid, &directory, flags))?;
         write(&channel("nfsd.fh"), &handle_line(fsid, &directory))?;
@@ -272,7 +312,7 @@ fn handle_line(fsid: u32, directory: &Path) -> String {
     format!("{CLIENT} 1 \\x{hex} {NEVER} {}\n", directory.display())
 }
 
-/// Starts the server unless it runs. It ends with the guest.
+/// Starts the kernel's server unless it runs. It ends with the guest.
 pub(super) fn serve() -> Result<(), TestbedError> {
     let control = |name: &str| Path::new(NFSD).join(name);
     let threads = fsb_sys::read_trimmed(&control("threads"));

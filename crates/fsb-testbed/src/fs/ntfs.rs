@@ -2,15 +2,19 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
 
 use fsb_model::Geometry;
-use fsb_sys::Roots;
 use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::mount::unmount_patiently;
+use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
 use super::file_system::{
-    self, FileSystem, FuseServer, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
+    self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
 };
 use super::other::cluster_size;
+use super::server_process::{PATIENCE, ServerProcess};
 use crate::declared::OptionGroup::{Access, Data, Layout};
 use crate::declared::{DeclaredOption, OptionKind};
 
@@ -81,7 +85,7 @@ impl FileSystem for Ntfs {
             options.extend([format!("uid={uid}"), format!("gid={gid}")]);
         }
         options.extend_from_slice(request.options);
-        let server = FuseServer::start(TOOLS.package, &options.join(","), request.source, request.point)?;
+        let server = start(&options.join(","), request.source, request.point)?;
         Ok(Mounted { server: Some(server), ..Mounted::default() })
     }
 
@@ -106,6 +110,34 @@ impl FileSystem for Ntfs {
 
     fn served_by(&self, _: &Path) -> Option<String> {
         Some("ntfs-3g (FUSE)".to_owned())
+    }
+}
+
+/// Starts ntfs-3g and waits until it has mounted `device`.
+fn start(options: &str, device: &Path, point: &Path) -> Result<ServerProcess, TestbedError> {
+    let path = program::require("ntfs-3g", TOOLS.package)?;
+    let mut command = Command::new(&path);
+    command.args(["-o", options]).args([device, point]);
+    let root = point.parent().unwrap_or(Path::new("/"));
+    mount_isolation::start_apart(&mut command, root)
+        .map_err(|error| TestbedError::machine(attempt("cannot execute", &path, &error)))?;
+    let mut server = ServerProcess::start(&mut command)?;
+    match server.wait_until(|| mountinfo::at(point).is_some()) {
+        Ok(()) => match mount_isolation::let_go(server.id(), root, point) {
+            Ok(()) => Ok(server),
+            Err(error) => {
+                let _ = unmount_patiently(point, PATIENCE);
+                server.end(PATIENCE);
+                let tried = attempt("separate the server of", point, &error);
+                Err(TestbedError::trial("ntfs could not be mounted safely").tried(tried))
+            }
+        },
+        Err(why) => {
+            let complaint = server.complaint();
+            server.end(Duration::ZERO);
+            let tried = format!("ntfs-3g -o {options}: {why}: {complaint}");
+            Err(TestbedError::trial("ntfs could not be mounted").tried(tried))
+        }
     }
 }
 

@@ -432,6 +432,30 @@ fn nfs_is_measured_beside_the_exported_file_system_with_its_round_trips() {
 }
 
 #[test]
+fn nfs_ganesha_serves_cold_durable_and_counted_work_beside_the_kernels_server() {
+    let kernel = needs!(kernel());
+    needs!(fsb_testkit::programs(&["ganesha.nfsd"]));
+    let scratch = scratch();
+    let targets = ["nfs", "nfs,server=ganesha", "nfs,server=ganesha,export=xfs,vers=4.1"];
+    let output = run(scratch.path(), &kernel, &[&targets[..], &["--size", "960M", "--out", "run"]].concat()).output();
+    expect_code(&output.unwrap(), 0);
+    let run = scratch.path().join("run");
+    let (record, made) = (record(&run), counting(&run));
+    assert_eq!(made.len(), 12, "warm-up and one block");
+    for trial in &made {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        expect_all_bytes_on_the_wire(trial);
+        if trial["operation"] == "write" {
+            assert!(trial["observed"]["device_flushes"].as_u64() > Some(0), "{trial:#}");
+        }
+    }
+    for target in &targets[1..] {
+        let driver = record["targets"][target]["driver"].as_str().unwrap();
+        assert!(driver.to_lowercase().contains("ganesha"), "{driver}");
+    }
+}
+
+#[test]
 fn nfs_is_refused_on_this_machine_with_the_next_step() {
     let scratch = scratch();
     let output = command(scratch.path(), &["run", "nfs", "--out", "run", JSON]).output().unwrap();
