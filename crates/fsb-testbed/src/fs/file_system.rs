@@ -12,8 +12,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
-use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::{Roots, mount as kernel};
+use fsb_sys::error::TestbedError;
+use fsb_sys::{Roots, mount as kernel, program};
 
 use super::kernel_compatibility::Version;
 use super::nfs_server::Export;

@@ -107,9 +107,10 @@ impl FileSystem for Nfs {
 
     fn served_by(&self, _: &Path) -> Option<String> {
         self.server_program().map(|(name, package)| {
-            let version = program::ask(name, &["-v".as_ref()]);
-            let first = version.as_deref().and_then(|text| text.lines().next());
-            first.map_or_else(|| package.to_owned(), |line| line.trim().to_owned())
+            // It prints `NFS-Ganesha Release = V4.3`.
+            let text = program::ask(name, &["-v".as_ref()]).unwrap_or_default();
+            let version = text.lines().next().and_then(|line| line.split_once("= V"));
+            version.map_or_else(|| package.to_owned(), |(_, version)| format!("{package} {}", version.trim()))
         })
     }
 
@@ -211,7 +212,7 @@ impl FileSystem for Nfs {
         self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
         let made = export.begin(self.server, options.asynchronous, options.link).and_then(|()| {
             let source = export.source();
-            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export.address(), self.server))
+            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export, self.server))
         });
         match made {
             Ok(()) => Ok(Mounted { export: Some(export), ..Mounted::default() }),
@@ -303,14 +304,14 @@ impl ExportOptions {
         if version(&self.client) == "3" { "nfs" } else { "nfs4" }
     }
 
-    /// Returns the client's mount options for that server at `address`.
-    fn of_client(&self, address: Ipv4Addr, server: Server) -> Vec<String> {
+    /// Returns the client's mount options for an export of that server.
+    fn of_client(&self, export: Export, server: Server) -> Vec<String> {
         let mut all = self.client.clone();
         if !all.iter().any(|option| key(option) == "vers") {
             all.push(format!("vers={}", VERSIONS[0]));
         }
         // Without `sec` the client would ask for Kerberos first.
-        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={address}")]);
+        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={}", export.address())]);
         match self.driver() {
             // With its ports the client does not ask rpcbind for them. Locks would need rpc.statd.
             "nfs" => {
@@ -320,7 +321,7 @@ impl ExportOptions {
             _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
         }
         if server == Server::Ganesha {
-            all.push(format!("port={}", ganesha::PORT));
+            all.push(format!("port={}", export.port_of_ganesha()));
         }
         all
     }
@@ -380,6 +381,8 @@ static OPTIONS: &[DeclaredOption] = &[
 
 #[cfg(test)]
 mod tests {
+    use fsb_sys::block::DeviceNumber;
+
     use super::super::{check, of_target};
     use super::*;
 
@@ -404,7 +407,9 @@ mod tests {
         assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "sch_prio", "sch_netem", "cls_u32"]);
         for export in &EXPORTS {
             assert_eq!(export.modules().contains(&"nfsd"), export.server == Server::Kernel);
-            assert!(!export.modules().is_empty() && export.server_program().is_some() == (export.server == Server::Ganesha));
+            assert!(
+                !export.modules().is_empty() && export.server_program().is_some() == (export.server == Server::Ganesha)
+            );
         }
         assert_eq!(of("nfs,server=ganesha,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
     }
@@ -463,14 +468,15 @@ mod tests {
         let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1"].map(str::to_owned);
         let split = ExportOptions::split(&options, Some("nodiscard"));
         assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
-        let client = split.of_client(Ipv4Addr::new(127, 1, 0, 7), Server::Kernel).join(",");
+        let client = split.of_client(Export(DeviceNumber(0, 7)), Server::Kernel).join(",");
         assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
-        let usual = ExportOptions::split(&["server=ganesha".to_owned()], None).of_client(Ipv4Addr::LOCALHOST, Server::Ganesha);
-        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=12049"));
+        let other = ExportOptions::split(&["server=ganesha".to_owned()], None);
+        let usual = other.of_client(Export(DeviceNumber(0, 7)), Server::Ganesha);
+        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=10007"));
         let old = ExportOptions::split(&["vers=3".to_owned()], None);
         assert_eq!(
-            old.of_client(Ipv4Addr::LOCALHOST, Server::Kernel).join(","),
-            "vers=3,proto=tcp,sec=sys,addr=127.0.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
+            old.of_client(Export(DeviceNumber(0, 1)), Server::Kernel).join(","),
+            "vers=3,proto=tcp,sec=sys,addr=127.1.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
         );
         assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));
     }

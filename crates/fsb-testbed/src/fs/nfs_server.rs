@@ -40,7 +40,7 @@ const GRACE_LIMIT: Duration = Duration::from_secs(120);
 /// The time limit for the unmount of the exported file system. The server closes files with a short delay.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What serves an export.
+/// The server of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Server {
     Kernel,
@@ -58,7 +58,7 @@ enum Running {
 /// An exported file system, as a function of its device. Each has an address of its own, because the client shares one
 /// set of connections between all mounts from an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Export(DeviceNumber);
+pub(crate) struct Export(pub(super) DeviceNumber);
 
 impl Export {
     pub(super) fn of_device(device: &Path) -> Result<Export, TestbedError> {
@@ -88,6 +88,11 @@ impl Export {
         Ipv4Addr::new(127, 1 + (self.0.0 % 128) as u8, high, low)
     }
 
+    /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each process needs another one.
+    pub(super) fn port_of_ganesha(self) -> u16 {
+        10_000 + (self.fsid() % 50_000) as u16
+    }
+
     /// Returns the client's name of it: `127.127.0.1:/254-1`.
     pub(super) fn source(self) -> String {
         format!("{}:/{}", self.address(), self.name())
@@ -104,7 +109,9 @@ impl Export {
     pub(super) fn begin(self, server: Server, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
         let running = match server {
             Server::Kernel => Running::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
-            Server::Ganesha => Running::Ganesha(ganesha::start(&self.directory(), &self.name(), self.address())?),
+            Server::Ganesha => {
+                Running::Ganesha(ganesha::start(&self.directory(), &self.name(), self.port_of_ganesha())?)
+            }
         };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
         served.exports.insert(self.fsid(), (self, running));

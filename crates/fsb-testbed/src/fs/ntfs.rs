@@ -10,9 +10,7 @@ use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::mount::unmount_patiently;
 use fsb_sys::{Roots, mount_isolation, mountinfo, program};
 
-use super::file_system::{
-    self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options,
-};
+use super::file_system::{self, FileSystem, Idle, Inspection, MountRequest, Mounted, Tools, ask_about, with_options};
 use super::other::cluster_size;
 use super::server_process::{PATIENCE, ServerProcess};
 use crate::declared::OptionGroup::{Access, Data, Layout};

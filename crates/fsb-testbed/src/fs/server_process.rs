@@ -62,7 +62,7 @@ impl ServerProcess {
 
     /// Asks the server to end.
     pub(super) fn terminate(&self) {
-        // A child that nobody has waited for keeps its number.
+        // The process number is the child's own until this process has waited for it.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
     }
 
