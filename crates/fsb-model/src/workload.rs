@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -100,6 +101,11 @@ pub struct BackgroundLimit {
     /// Requests with which the processes write to the disk in a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_iops: Option<u64>,
+    /// The weight of the processes' I/O against 100 of the case: a share of the disk's time, not a limit while the case
+    /// is idle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
+    pub io_weight: Option<u64>,
 }
 
 impl BackgroundLimit {
@@ -109,9 +115,12 @@ impl BackgroundLimit {
     /// Returns the reason if a key is unknown, if a value is not above 0, or if the table is empty.
     fn parse(table: Value) -> Result<BackgroundLimit, String> {
         let limit: BackgroundLimit = serde_json::from_value(table).map_err(|error| format!("limit: {error}"))?;
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops } = limit;
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight } = limit;
+        if io_weight.is_some_and(|weight| !IO_WEIGHTS.contains(&weight)) {
+            return Err(format!("limit: io_weight is from {} to {}", IO_WEIGHTS.start(), IO_WEIGHTS.end()));
+        }
         let sizes = [memory, read_bps, write_bps].map(|size| size.map(|bytes| bytes.0 > 0));
-        let rates = [read_iops, write_iops].map(|rate| rate.map(|rate| rate > 0));
+        let rates = [read_iops, write_iops, io_weight].map(|rate| rate.map(|rate| rate > 0));
         let all = sizes.into_iter().chain(rates).chain([cpus.map(|cpus| cpus >= LEAST_CPUS && cpus.is_finite())]);
         match all.flatten().reduce(|one, other| one && other) {
             Some(true) => Ok(limit),
@@ -136,9 +145,12 @@ impl BackgroundLimit {
 /// The smallest share of a processor: a millisecond in each period of 100 ms, below which the kernel accepts no quota.
 const LEAST_CPUS: f64 = 0.01;
 
+/// The weights that the kernel accepts (`io.weight` of cgroup version 2).
+const IO_WEIGHTS: RangeInclusive<u64> = 1..=10_000;
+
 impl fmt::Display for BackgroundLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops } = *self;
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight } = *self;
         let size = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.to_string());
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let all = [
@@ -148,6 +160,7 @@ impl fmt::Display for BackgroundLimit {
             ("write_bps", size(write_bps)),
             ("read_iops", number(read_iops)),
             ("write_iops", number(write_iops)),
+            ("io_weight", number(io_weight)),
         ];
         let texts: Vec<_> = all.into_iter().filter_map(|(key, value)| Some(format!("{key} {}", value?))).collect();
         f.write_str(&texts.join(", "))

@@ -97,6 +97,11 @@ pub fn switch(roots: &Roots) -> PathBuf {
     mounts(roots).join(SUBTREE)
 }
 
+/// Returns the file that switches on, for each disk, the division of its time by the weights of cgroups.
+pub fn shares(roots: &Roots) -> PathBuf {
+    mounts(roots).join("io.cost.qos")
+}
+
 impl Hierarchy {
     /// Finds the hierarchy that has the controller, and a writable directory in it.
     pub fn find(roots: &Roots, controller: &'static str) -> Result<Hierarchy, Refusal> {

@@ -30,8 +30,8 @@ pub use local::{LocalTestbed, directory_record, side_by_side, slice_size};
 pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet,
-    RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
+    Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

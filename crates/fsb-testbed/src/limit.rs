@@ -1,18 +1,18 @@
 //! The cgroups that limit the background of a case: one in the unified hierarchy, or one per controller in those of
-//! version 1.
+//! version 1. A weight compares cgroups that are siblings, so the case is then in a cgroup beside that of its background.
 
 use std::path::{Path, PathBuf};
 
 use fsb_model::BackgroundLimit;
 use fsb_model::error::CONTROL_CONFLICT;
-use fsb_sys::cgroup::{self, Hierarchy, MEMORY, Version};
+use fsb_sys::cgroup::{self, Enable, Hierarchy, MEMORY, Version};
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{Roots, block, read_trimmed};
 
 use crate::control::KEEP;
 use crate::control::memory_limit::MEMORY_LIMIT;
 use crate::ledger::{Action, EntryHandle, Ledger};
-use crate::testbed::Setup;
+use crate::testbed::{LimitLists, Setup};
 
 /// The length of the periods in which the kernel measures processor time, in microseconds.
 const PERIOD_US: u64 = 100_000;
@@ -21,6 +21,8 @@ const PERIOD_US: u64 = 100_000;
 pub(crate) struct LimitedProcesses {
     limit: BackgroundLimit,
     cgroups: Vec<PathBuf>,
+    /// Those of the case beside the background.
+    cgroups_of_case: Vec<PathBuf>,
     /// In the order of the changes.
     entries: Vec<EntryHandle>,
 }
@@ -34,7 +36,20 @@ struct Planned {
     /// The hierarchies of its controllers, all with the same parent.
     hierarchies: Vec<Hierarchy>,
     settings: Vec<Setting>,
+    /// Set if shares of the disk are compared: makes a cgroup for the case, and switches the controller of shares on
+    /// unless it is on already.
+    share: Option<Share>,
 }
+
+/// A share of the disk in relation to that of the case.
+#[derive(Debug, PartialEq)]
+struct Share {
+    settings_of_case: Vec<Setting>,
+    enable: Option<Enable>,
+}
+
+/// The weight of the case, which the kernel gives to every cgroup: that of the background is in relation to it.
+const WEIGHT_OF_CASE: u64 = 100;
 
 /// Checks that this machine can set the limits of all backgrounds.
 pub(crate) fn check(setup: &Setup, roots: &Roots) -> Result<(), TestbedError> {
@@ -67,10 +82,12 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
         .find(|one| one.hierarchies[0].parent == hierarchy.parent)
     {
         Some(one) => {
-            one.hierarchies.push(hierarchy);
             one.settings.extend(settings);
+            if !one.hierarchies.contains(&hierarchy) {
+                one.hierarchies.push(hierarchy);
+            }
         }
-        None => planned.push(Planned { hierarchies: vec![hierarchy], settings }),
+        None => planned.push(Planned { hierarchies: vec![hierarchy], settings, share: None }),
     };
     if let Some(cpus) = limit.cpus {
         let hierarchy = Hierarchy::find(roots, "cpu")?;
@@ -108,11 +125,36 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
         };
         add(hierarchy, settings);
     }
+    if let Some(weight) = limit.io_weight {
+        let hierarchy = Hierarchy::find(roots, "io")?;
+        let share =
+            Share { settings_of_case: vec![weight_setting(WEIGHT_OF_CASE)], enable: switch_of_shares(disk, roots)? };
+        let parent = hierarchy.parent.clone();
+        add(hierarchy, vec![weight_setting(weight)]);
+        for one in planned.iter_mut().filter(|one| one.hierarchies[0].parent == parent) {
+            one.share = Some(share);
+            break;
+        }
+    }
     // A process is in one cgroup of the unified hierarchy.
     if planned.iter().filter(|one| one.hierarchies[0].version == Version::V2).count() > 1 {
         return Err("its controllers are handed down in different cgroups".into());
     }
     Ok(planned)
+}
+
+fn weight_setting(weight: u64) -> Setting {
+    ("io.weight".to_owned(), format!("default {weight}"))
+}
+
+/// Returns what switches on the controller that divides the time of that disk by weights. Returns `None` if it is on.
+fn switch_of_shares(disk: &str, roots: &Roots) -> Result<Option<Enable>, Refusal> {
+    let file = cgroup::shares(roots);
+    let text = fsb_sys::read_text(&file).map_err(|error| attempt("read", &file, &error))?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    let is_on = lines.any(|(device, state)| device == disk && state.split(' ').any(|word| word == "enable=1"));
+    let switch = |on: u8| format!("{disk} enable={on}");
+    Ok((!is_on).then(|| Enable { file, on: switch(1), off: switch(0) }))
 }
 
 /// Returns the file of version 1 for a key of `io.max`, such as `wbps`.
@@ -138,11 +180,12 @@ impl LimitedProcesses {
         roots: &Roots,
         ledger: &Ledger,
     ) -> Result<LimitedProcesses, TestbedError> {
-        let disk = match limit.of_disk().next() {
-            Some(_) => disk_number(device).map_err(|why| refused(&limit, why))?,
+        let disk = match limit.of_disk().next().map(|_| ()).or(limit.io_weight.map(|_| ())) {
+            Some(()) => disk_number(device).map_err(|why| refused(&limit, why))?,
             None => String::new(),
         };
-        let mut made = LimitedProcesses { limit, cgroups: Vec::new(), entries: Vec::new() };
+        let mut made =
+            LimitedProcesses { limit, cgroups: Vec::new(), cgroups_of_case: Vec::new(), entries: Vec::new() };
         for planned in plan(&limit, &disk, roots).map_err(|why| refused(&limit, why))? {
             if let Err(error) = made.add(&planned, ledger) {
                 // The first error is the one that explains.
@@ -154,23 +197,34 @@ impl LimitedProcesses {
     }
 
     fn add(&mut self, planned: &Planned, ledger: &Ledger) -> Result<(), TestbedError> {
-        let limit = self.limit;
-        let write = |file: &Path, value: &str| {
-            cgroup::write(file, value).map_err(|error| refused(&limit, attempt("write to", file, &error)))
-        };
-        for enable in planned.hierarchies.iter().filter_map(|hierarchy| hierarchy.enable.as_ref()) {
+        let controllers = planned.hierarchies.iter().filter_map(|hierarchy| hierarchy.enable.as_ref());
+        for enable in controllers.chain(planned.share.iter().filter_map(|share| share.enable.as_ref())) {
             let back = Action::WriteFile { path: enable.file.clone(), value: enable.off.clone() };
             self.entries.push(ledger.record(back)?);
-            write(&enable.file, &enable.on)?;
+            self.write(&enable.file, &enable.on)?;
         }
-        let path = cgroup::free_name(&planned.hierarchies[0].parent, ledger.owner().pid);
-        self.entries.push(ledger.record(Action::RemoveCgroup { path: path.clone() })?);
-        std::fs::create_dir(&path).map_err(|error| refused(&limit, attempt("make", &path, &error)))?;
-        for (file, value) in &planned.settings {
-            write(&path.join(file), value)?;
+        let parent = &planned.hierarchies[0].parent;
+        let of_background = self.make_cgroup(parent, &planned.settings, ledger)?;
+        self.cgroups.push(of_background);
+        if let Some(share) = &planned.share {
+            let of_case = self.make_cgroup(parent, &share.settings_of_case, ledger)?;
+            self.cgroups_of_case.push(of_case);
         }
-        self.cgroups.push(path);
         Ok(())
+    }
+
+    fn make_cgroup(&mut self, parent: &Path, settings: &[Setting], ledger: &Ledger) -> Result<PathBuf, TestbedError> {
+        let path = cgroup::free_name(parent, ledger.owner().pid);
+        self.entries.push(ledger.record(Action::RemoveCgroup { path: path.clone() })?);
+        std::fs::create_dir(&path).map_err(|error| refused(&self.limit, attempt("make", &path, &error)))?;
+        for (file, value) in settings {
+            self.write(&path.join(file), value)?;
+        }
+        Ok(path)
+    }
+
+    fn write(&self, file: &Path, value: &str) -> Result<(), TestbedError> {
+        cgroup::write(file, value).map_err(|error| refused(&self.limit, attempt("write to", file, &error)))
     }
 
     /// Returns the limit.
@@ -178,9 +232,10 @@ impl LimitedProcesses {
         self.limit
     }
 
-    /// Returns the files to which a process writes itself.
-    pub fn lists(&self) -> Vec<PathBuf> {
-        self.cgroups.iter().map(|path| path.join("cgroup.procs")).collect()
+    /// Returns the files to which processes write themselves.
+    pub fn lists(&self) -> LimitLists {
+        let of = |cgroups: &[PathBuf]| cgroups.iter().map(|path| path.join("cgroup.procs")).collect();
+        LimitLists { background: of(&self.cgroups), case: of(&self.cgroups_of_case) }
     }
 
     /// Kills the processes that are left and removes the cgroups. Returns the first error; a change that could not be
@@ -242,6 +297,29 @@ mod tests {
         let on: Vec<_> =
             planned[0].hierarchies.iter().filter_map(|one| Some(one.enable.as_ref()?.on.as_str())).collect();
         assert_eq!(on, ["+memory", "+io"], "the root hands cpu down already");
+    }
+
+    #[test]
+    fn a_weight_needs_a_cgroup_for_the_case_and_the_controller_of_shares() {
+        let (_tree, roots) = tree();
+        write(&roots.proc.join("self/cgroup"), "0::/\n");
+        let root = roots.sys.join("fs/cgroup");
+        write(&root.join("cgroup.controllers"), "cpu io memory\n");
+        write(&root.join("cgroup.subtree_control"), "");
+        let limit = BackgroundLimit { io_weight: Some(10), write_iops: Some(5), ..BackgroundLimit::default() };
+        let why = plan(&limit, "7:1", &roots).unwrap_err().to_string();
+        assert!(why.contains("io.cost.qos"), "{why}");
+        write(&root.join("io.cost.qos"), "7:0 enable=1 ctrl=auto\n7:1 enable=0 ctrl=auto\n");
+        let shares = |disk: &str| {
+            let mut planned = plan(&limit, disk, &roots).unwrap();
+            let one = planned.pop().unwrap();
+            assert!(planned.is_empty() && one.hierarchies.len() == 1, "{one:?} {planned:?}");
+            assert_eq!(settings(&[one]).last().unwrap(), "io.weight=default 10");
+            plan(&limit, disk, &roots).unwrap().pop().unwrap().share.unwrap()
+        };
+        assert_eq!(shares("7:0"), Share { settings_of_case: vec![weight_setting(100)], enable: None });
+        assert_eq!(shares("7:1").enable.unwrap().off, "7:1 enable=0");
+        assert_eq!(shares("7:11").enable.unwrap().on, "7:11 enable=1");
     }
 
     #[test]

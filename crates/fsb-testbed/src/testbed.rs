@@ -280,8 +280,8 @@ pub trait Testbed {
     /// all workers of the target together to `most` processes. Returns `None` if no cgroup is available; each worker
     /// then has a limit of its own.
     fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf>;
-    /// Returns the files to which the worker of a background writes itself to be limited. Empty for a simulated target.
-    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError>;
+    /// Returns the files to which workers write themselves so that a background is limited. Empty for a simulated target.
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError>;
     /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
     /// nothing for an empty slot.
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError>;
@@ -289,6 +289,15 @@ pub trait Testbed {
     fn release_all(&mut self) -> Result<(), TestbedError>;
     /// Tears down everything. Idempotent.
     fn close(&mut self);
+}
+
+/// The lists of processes of the cgroups with which a background is limited.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LimitLists {
+    /// Those of the background.
+    pub background: Vec<PathBuf>,
+    /// Those of the case beside it, which has a cgroup of its own if shares are compared.
+    pub case: Vec<PathBuf>,
 }
 
 // Optional targets. If this machine cannot make one, fsb still measures the others.

@@ -132,7 +132,9 @@ impl Server<'_> {
                 count_processes(self.testbed, slot, of_background.into_iter());
             }
             if let (Some(limit), Some(background)) = (limit, &mut background) {
-                background.limits.cgroups.extend(self.testbed.limit_background(slot, limit)?);
+                let lists = self.testbed.limit_background(slot, limit)?;
+                background.limits.cgroups.extend(lists.background);
+                limits.cgroups.extend(lists.case);
             }
             Ok(SlotWorkers { slot: trial.slot, target, limits, background })
         });

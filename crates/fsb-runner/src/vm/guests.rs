@@ -15,8 +15,8 @@ use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
 use fsb_testbed::{
-    Activity, Available, ColdReach, Counters, LocalTestbed, Maintained, Opened, Progress, Provisioned, Quiet,
-    RepeatableMaintenance, Setup, Slot, Testbed, TestbedError, available_targets,
+    Activity, Available, ColdReach, Counters, LimitLists, LocalTestbed, Maintained, Opened, Progress, Provisioned,
+    Quiet, RepeatableMaintenance, Setup, Slot, Testbed, TestbedError, available_targets,
 };
 use fsb_vm::machine::{self, Architecture, Patience, find_qemu};
 use fsb_vm::{Acceleration, Contents, Disk, Initramfs, Kernel, Machine, MachineSpec, Origin, initramfs, kernel};
@@ -437,7 +437,7 @@ impl Testbed for GuestTestbed {
         self.inner.count_processes(slot, most)
     }
 
-    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError> {
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError> {
         self.inner.limit_background(slot, limit)
     }
 

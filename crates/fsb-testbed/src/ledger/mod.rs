@@ -576,6 +576,11 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
             let aligned = start.is_multiple_of(GRAIN) && bytes.is_multiple_of(GRAIN) && start > 0 && bytes > 0;
             aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
         }
+        // The division of a disk's time between a case and its background.
+        (None, Action::WriteFile { path, value }) if *path == cgroup::shares(roots) => {
+            let disk = value.strip_suffix(" enable=0");
+            disk.is_some_and(|disk| disk.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
+        }
         // A setting for an array whose members differ in size, and the controllers of cgroups that limit a background.
         (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT) || *path == cgroup::switch(roots),
         // A cgroup that counts the processes of a command or limits a background.
@@ -800,6 +805,7 @@ mod tests {
             (Some("scheduler"), write(&own)),
             (Some("no-such-control"), write(&own)),
             (None, write(&own)),
+            (None, write(&below("sys/fs/cgroup/io.cost.qos"))),
             (Some(EXPIRE), write(&below("proc/sys/vm/../vm/dirty_expire_centisecs"))),
             (Some("scheduler"), write(&below("sys/devices/x/../../../queue/scheduler"))),
             (Some("scheduler"), write(Path::new("queue/scheduler"))),

@@ -38,8 +38,8 @@ use crate::limit::{self, LimitedProcesses};
 use crate::medium::{self, Divided, OpenMedium};
 use crate::privilege::worker_identity;
 use crate::testbed::{
-    Abilities, Available, ColdMethod, ColdReach, Counters, Maintained, Opened, OpenedSlice, Provisioned, Quiet,
-    RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
+    Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -58,6 +58,9 @@ pub struct LocalTestbed {
     mounts: Option<MountRoot>,
     slots: BTreeMap<Slot, OccupiedSlot>,
     device_controls: DeviceControls,
+    /// Limits the last background that has limits, on that slot. There is one at a time, because the end of one switches
+    /// controllers off that another one would need.
+    limited: Option<(Slot, LimitedProcesses)>,
     /// Optional targets that this machine cannot make, with the reason.
     unavailable: BTreeMap<String, TestbedError>,
     /// The /proc and /sys outside this PID namespace, to observe other processes.
@@ -92,6 +95,7 @@ impl LocalTestbed {
             mounts: None,
             slots: BTreeMap::new(),
             device_controls: DeviceControls::default(),
+            limited: None,
             unavailable: BTreeMap::new(),
             outside: Roots::default(),
             _host_proc: None,
@@ -192,9 +196,8 @@ impl LocalTestbed {
         failures.extend(
             occupied.processes.take().and_then(|count| count.remove(ledger).err()).map(|error| error.to_string()),
         );
-        failures.extend(
-            occupied.limited.take().and_then(|limited| limited.remove(ledger).err()).map(|error| error.to_string()),
-        );
+        let limited = self.limited.take_if(|(of, _)| *of == slot);
+        failures.extend(limited.and_then(|(_, limited)| limited.remove(ledger).err()).map(|error| error.to_string()));
         failures.extend(self.device_controls.restore(slot, ledger));
         taken_down.and(match failures[..] {
             [] => Ok(()),
@@ -460,17 +463,19 @@ impl Testbed for LocalTestbed {
         occupied.processes.as_ref()?.limit(most)
     }
 
-    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<Vec<PathBuf>, TestbedError> {
-        let (Some(occupied), Some(ledger)) = (self.slots.get_mut(&slot), &self.ledger) else { return Ok(Vec::new()) };
-        let Some((_, device)) = occupied.place() else { return Ok(Vec::new()) };
-        let device = device.map(Path::to_owned);
-        if let Some(old) = occupied.limited.take_if(|limited| limited.limit() != limit) {
+    fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError> {
+        let (Some(occupied), Some(ledger)) = (self.slots.get(&slot), &self.ledger) else {
+            return Ok(LimitLists::default());
+        };
+        let Some((_, device)) = occupied.place() else { return Ok(LimitLists::default()) };
+        if let Some((_, old)) = self.limited.take_if(|(of, limited)| *of != slot || limited.limit() != limit) {
             old.remove(ledger)?;
         }
-        if occupied.limited.is_none() {
-            occupied.limited = Some(LimitedProcesses::make(limit, device.as_deref(), &Roots::default(), ledger)?);
-        }
-        Ok(occupied.limited.as_ref().map(LimitedProcesses::lists).unwrap_or_default())
+        let limited = match self.limited.take() {
+            Some((_, limited)) => limited,
+            None => LimitedProcesses::make(limit, device, &Roots::default(), ledger)?,
+        };
+        Ok(self.limited.insert((slot, limited)).1.lists())
     }
 
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
@@ -522,8 +527,6 @@ struct OccupiedSlot {
     pub controls: ActiveControls,
     /// Counts the processes of its workers' programs. `None` if none ran or no cgroup is available.
     pub processes: Option<ProcessCount>,
-    /// Limits the background of the last case that had one with limits.
-    pub limited: Option<LimitedProcesses>,
 }
 
 /// The state of the target.
@@ -537,13 +540,7 @@ enum SlotState {
 
 impl OccupiedSlot {
     pub fn new(slice: u32) -> OccupiedSlot {
-        OccupiedSlot {
-            state: SlotState::None,
-            slice,
-            controls: ActiveControls::default(),
-            processes: None,
-            limited: None,
-        }
+        OccupiedSlot { state: SlotState::None, slice, controls: ActiveControls::default(), processes: None }
     }
 
     /// Returns the text of its medium.
