@@ -241,7 +241,7 @@ impl ReadyPhase<'_> {
             stop,
             operations: self.done,
             bytes: self.done * each,
-            latency: if self.histogram.is_empty() { String::new() } else { latency::encode(&self.histogram) },
+            latency: if self.histogram.is_empty() { String::new() } else { latency::encode_plain(&self.histogram) },
             failure: result.err(),
         };
         (report, self.progress)
