@@ -7,14 +7,21 @@ use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets
-/// the mean change against it, each with the standard deviation between runs. Every run counts once.
+/// the mean change against it, each with the standard deviation between runs. Every run counts once. A case that some runs
+/// do not have is shown with the number of those that have it.
 pub fn screen(runs: &[Summary], width: usize) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let width = width.max(WIDTH);
-    let labels: Vec<&str> = first.cases.iter().map(|row| row.workload.as_str()).collect();
+    let mut rows: Vec<&Workload> = Vec::new();
+    for row in runs.iter().flat_map(|run| &run.cases) {
+        if !rows.iter().any(|known| known.workload == row.workload) {
+            rows.push(row);
+        }
+    }
+    let labels: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     let column = |target: usize| {
-        let cell = |row: &Workload| (CellPart::Value(text(runs, row, target), String::new()), None);
-        Column::new(&first.targets[target].label(), first.cases.iter().map(cell).collect())
+        let cell = |row: &&Workload| (CellPart::Value(text(runs, row, target), String::new()), None);
+        Column::new(&first.targets[target].label(), rows.iter().map(cell).collect())
     };
     let columns: Vec<Column> = (0..first.targets.len()).map(column).collect();
     let mut lines = Vec::new();
@@ -38,9 +45,11 @@ fn text(runs: &[Summary], row: &Workload, target: usize) -> String {
     let Ok(found) = describe(&logs) else { return "–".to_owned() };
     let mean = found.mean.exp();
     let mean = if target == 0 { row.unit.show(mean) } else { Change::between(mean, None).center };
+    let spread = found.sd.exp_m1() * 100.0;
     match found.n {
         1 => format!("{mean}, 1 run"),
-        _ => format!("{mean}, sd {:.1} %", found.sd.exp_m1() * 100.0),
+        n if n < runs.len() => format!("{mean}, sd {spread:.1} % of {n} runs"),
+        _ => format!("{mean}, sd {spread:.1} %"),
     }
 }
 
@@ -68,5 +77,12 @@ mod tests {
         let one = screen(&runs[..1], 80);
         assert!(one.starts_with("1 run: ") && one.contains(", 1 run"), "{one}");
         assert_eq!(screen(&[], 80), "");
+        let without = |name: &str| {
+            let kept: Vec<_> = trials.iter().filter(|trial| trial.workload != name).cloned().collect();
+            Summary::of_run(&record, &kept)
+        };
+        let text = screen(&[without("rename 4K files"), run(1.0), run(0.9)], 80);
+        let row = text.lines().find(|line| line.starts_with("rename 4K")).unwrap();
+        assert!(row.contains("of 2 runs"), "{row}");
     }
 }
