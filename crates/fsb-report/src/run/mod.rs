@@ -343,6 +343,10 @@ fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
     let Comparison { n, level, nominal_level, .. } = judged.comparison;
     let blocks = blocks_to_scale(n, nominal_level.unwrap_or(level), level, 0.5)?;
+    if blocks <= summary.blocks {
+        // An interim analysis has wider intervals than the last one of as many blocks.
+        return Some(format!("a run that does not end before its {blocks} blocks would halve the intervals"));
+    }
     Some(format!("--blocks {blocks} would halve the intervals{}", about(blocks).unwrap_or_default()))
 }
 
