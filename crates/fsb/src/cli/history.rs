@@ -24,7 +24,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{notify, say, say_warning};
+use crate::message::{notify, say_warning};
 use crate::result_owner::Rights;
 use crate::results::{DocumentFormat, json_text, print, print_data};
 use crate::sets::{self, Found};
@@ -241,7 +241,7 @@ fn add(arguments: &AddArguments) -> anyhow::Result<u8> {
     read?;
     let Adding { new, known, .. } = adding;
     let again = if known > 0 { format!(", {known} replaced") } else { String::new() };
-    say(&format!("{} added{again}", counted(new, "run")));
+    changed("added", new + known, &format!("{} added{again}", counted(new, "run")));
     Ok(exit::DONE)
 }
 
@@ -740,7 +740,7 @@ fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
     for run in &gone {
         print(&format!("{}  {}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
     }
-    say(&format!("{} removed from the index", counted(gone.len(), "run")));
+    changed("removed", gone.len(), &format!("{} removed from the index", counted(gone.len(), "run")));
     Ok(exit::DONE)
 }
 
@@ -781,8 +781,13 @@ fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<u8> {
         }
     }
     store.remove(&[])?;
-    say(&format!("{} read again", counted(read, "run")));
+    changed("read", read, &format!("{} read again", counted(read, "run")));
     Ok(exit::DONE)
+}
+
+/// Says what happened to the runs of the index.
+fn changed(change: &str, runs: usize, text: &str) {
+    notify(&notice::INDEXED, [("change", change.into()), ("runs", runs.into())], text);
 }
 
 /// Warns of a run that the index keeps as it is.

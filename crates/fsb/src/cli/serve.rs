@@ -39,7 +39,7 @@ use self::protocol::{Connection, LONGEST_REQUEST};
 use super::compare;
 use super::history::StoreArguments;
 use crate::exit::{Second, Signals};
-use crate::message::{notify, say};
+use crate::message::notify;
 use crate::result_owner::Rights;
 use crate::results::print;
 use crate::{code, exit, result_owner, results, stored};
@@ -253,7 +253,8 @@ fn write(site: &Site, directory: &Path) -> anyhow::Result<u8> {
             format!("warning: {} left out: {}", counted(left_out.len(), "report"), show::some_of(&left_out, SHOWN));
         notify(&notice::REPORTS_LEFT_OUT, [("reports", left_out.len().into())], &text);
     }
-    say(&format!("{} written to {}", counted(files, "file"), directory.display()));
+    let text = format!("{} written to {}", counted(files, "file"), directory.display());
+    notify(&notice::PAGES, [("files", files.into()), ("path", directory.to_string_lossy().into())], &text);
     Ok(exit::DONE)
 }
 

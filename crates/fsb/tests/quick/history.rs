@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::history::{Series, expect_writers_to_lose_nothing};
-use crate::common::{expect_code, fails, fsb_json, message, stderr};
+use crate::common::{JSON, expect_code, fails, fsb_json, message};
 
 fn environments(document: &Value) -> &Vec<Value> {
     document["series"][0]["environments"].as_array().expect("environments")
@@ -86,8 +86,8 @@ fn order_repetition_and_rebuilding_do_not_change_the_index() {
     let export = series.history(&["export", "--format", "json"]);
     series.index();
     assert_eq!(series.history(&["export", "--format", "json"]), export);
-    let rebuilt = series.fsb(&["rebuild"]);
-    assert!(stderr(&rebuilt).contains("8 runs read again"), "{}", stderr(&rebuilt));
+    let rebuilt = series.fsb(&["rebuild", JSON]);
+    assert_eq!(message(&rebuilt, "note/indexed")["fields"], serde_json::json!({"change": "read", "runs": 8}));
     assert_eq!(series.history(&["export", "--format", "json"]), export);
     fs::remove_file(series.path().join("index.sqlite")).unwrap();
     for name in series.names().iter().rev() {
@@ -152,8 +152,9 @@ fn pruned_runs_leave_the_index_and_stay_on_disk() {
     series.add(30, 1.0, "6.1");
     series.index();
     fs::remove_dir_all(series.run(29)).unwrap();
-    let kept = series.fsb(&["rebuild"]);
-    assert!(stderr(&kept).contains("run-029: kept as it is"), "{}", stderr(&kept));
+    let kept = series.fsb(&["rebuild", JSON]);
+    let path = message(&kept, "warning/not-indexed")["fields"]["path"].clone();
+    assert!(path.as_str().unwrap().ends_with("run-029"), "{path}");
     assert!(series.history(&["prune", "--missing"]).contains("run-029"));
     series.history(&["prune", "--before", "2026-01-02"]);
     let left = series.history(&["export"]);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::history::Series;
 use crate::common::serve::{Server, connect_many};
-use crate::common::{expect_code, fails, fsb, fsb_json, message, stderr, stdout};
+use crate::common::{expect_code, fails, fsb, fsb_json, message, stdout};
 
 fn sample(runs: usize) -> Series {
     let mut series = Series::new();
@@ -71,9 +71,10 @@ fn the_json_follows_its_description() {
 #[test]
 fn the_pages_are_written_as_files() {
     let series = sample(4);
-    let output = fsb(series.path(), &["serve", "--store", "index.sqlite", "--static", "public"]);
+    let output = fsb_json(series.path(), &["serve", "--store", "index.sqlite", "--static", "public"]);
     expect_code(&output, 0);
-    assert!(stderr(&output).contains("files written to public"), "{}", stderr(&output));
+    let written = &message(&output, "note/pages")["fields"];
+    assert!(written["files"].as_u64() > Some(4) && written["path"] == "public", "{written}");
     let public = series.path().join("public");
     let runs: Value = serde_json::from_str(&fs::read_to_string(public.join("api/runs.json")).unwrap()).unwrap();
     assert_eq!(runs["total"], 4);
