@@ -34,6 +34,19 @@ pub fn detach(command: &mut Command) {
     }
 }
 
+/// Gives the threads of this process room to wait: the kernel finds a waiting thread in a table (futex) that Linux 6.16 and
+/// later make four times as large as the number of processors, so that each wake-up of one of thousands of threads
+/// searches hundreds of them. Older kernels have one table for all processes, and refuse.
+pub fn prepare_for_threads(threads: usize) {
+    /// From include/uapi/linux/prctl.h.
+    const PR_FUTEX_HASH: libc::c_int = 78;
+    const PR_FUTEX_HASH_SET_SLOTS: libc::c_ulong = 1;
+    const MOST: usize = 1 << 20;
+    let slots = threads.next_power_of_two().min(MOST) as libc::c_ulong;
+    // SAFETY: the call has numbers for arguments and changes a table of the kernel.
+    unsafe { libc::prctl(PR_FUTEX_HASH, PR_FUTEX_HASH_SET_SLOTS, slots, 0, 0) };
+}
+
 /// Makes a command start in the cgroup whose list of processes is `file`. The kernel then charges every page that the
 /// process touches from its first instruction on to that cgroup.
 pub fn start_in_cgroup(command: &mut Command, file: File) {

@@ -54,7 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "fsb-trace",
         ],
     ),
-    ("fsb-mpi", &["fsb-engine", "fsb-model", "fsb-report", "fsb-stats", "fsb-store", "fsb-testbed"]),
+    ("fsb-mpi", &["fsb-engine", "fsb-model", "fsb-report", "fsb-stats", "fsb-store", "fsb-sys", "fsb-testbed"]),
     // Only tests use it: other crates have it as a dev-dependency.
     ("fsb-testkit", &[]),
 ];
