@@ -131,9 +131,8 @@ fn plan(limit: &BackgroundLimit, disk: &str, roots: &Roots) -> Result<Vec<Planne
             Share { settings_of_case: vec![weight_setting(WEIGHT_OF_CASE)], enable: switch_of_shares(disk, roots)? };
         let parent = hierarchy.parent.clone();
         add(hierarchy, vec![weight_setting(weight)]);
-        for one in planned.iter_mut().filter(|one| one.hierarchies[0].parent == parent) {
+        if let Some(one) = planned.iter_mut().find(|one| one.hierarchies[0].parent == parent) {
             one.share = Some(share);
-            break;
         }
     }
     // A process is in one cgroup of the unified hierarchy.
@@ -180,9 +179,10 @@ impl LimitedProcesses {
         roots: &Roots,
         ledger: &Ledger,
     ) -> Result<LimitedProcesses, TestbedError> {
-        let disk = match limit.of_disk().next().map(|_| ()).or(limit.io_weight.map(|_| ())) {
-            Some(()) => disk_number(device).map_err(|why| refused(&limit, why))?,
-            None => String::new(),
+        let needs_disk = limit.of_disk().next().is_some() || limit.io_weight.is_some();
+        let disk = match needs_disk {
+            true => disk_number(device).map_err(|why| refused(&limit, why))?,
+            false => String::new(),
         };
         let mut made =
             LimitedProcesses { limit, cgroups: Vec::new(), cgroups_of_case: Vec::new(), entries: Vec::new() };
