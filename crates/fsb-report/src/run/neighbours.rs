@@ -230,10 +230,11 @@ pub(super) fn lines(summary: &Summary) -> Vec<String> {
     summary.neighbours.iter().flat_map(|one| [Some(line(summary, one)), between(summary, one)]).flatten().collect()
 }
 
-/// Returns the sentence of the case with the largest slowdown, for the first screen.
+/// Returns the sentence of the case with the largest slowdown by the lower ends of intervals, for the first screen. A
+/// ratio alone would prefer what is least certain.
 pub(super) fn strongest(summary: &Summary) -> Option<String> {
-    let largest =
-        |one: &BesideBackground| one.targets.iter().flatten().map(|found| found.time.ratio).fold(0.0, f64::max);
+    let least = |found: &Slowdown| found.time.interval.map_or(found.time.ratio, |interval| interval.lo);
+    let largest = |one: &BesideBackground| one.targets.iter().flatten().map(least).fold(0.0, f64::max);
     let found = summary.neighbours.iter().max_by(|one, other| largest(one).total_cmp(&largest(other)))?;
     Some(line(summary, found))
 }
