@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::{poll_until, program};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -35,16 +35,16 @@ impl ServerProcess {
     }
 
     /// Waits until the server has ended or `is_ready`. Returns why it does not serve: its end, or the limit.
-    pub(super) fn wait_until(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<(), String> {
+    pub(super) fn wait_until(&mut self, mut is_ready: impl FnMut() -> bool) -> Result<(), Refusal> {
         let mut ended = None;
         let ready = poll_until(PATIENCE, || {
             ended = self.child.try_wait().ok().flatten();
             ended.is_some() || is_ready()
         });
         match ended {
-            Some(status) => Err(status.to_string()),
+            Some(status) => Err(status.to_string().into()),
             None if ready => Ok(()),
-            None => Err("it was not ready in time".to_owned()),
+            None => Err("it was not ready in time".into()),
         }
     }
 

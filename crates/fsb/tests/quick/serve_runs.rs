@@ -45,7 +45,8 @@ fn a_run_that_is_stopped_from_the_page_ends_unplanned_and_only_one_is_made_at_a_
     server.run(LONG);
     let event = server.watch_results();
     assert!(event["progress"].as_str().unwrap().contains(" of 10000, "), "{event:#}");
-    assert!(event["time"].as_str().unwrap().contains(" so far, about "), "{event:#}");
+    // The time that is left follows when it is known.
+    assert!(event["time"].as_str().unwrap().contains(" so far"), "{event:#}");
     assert!(event["table"].as_str().unwrap().contains("stat"), "{event:#}");
     let plan = server.page(&format!("/plan?{LONG}"));
     let second = format!("form_token={}&digest={}", hidden(&plan, "form_token"), hidden(&plan, "digest"));
