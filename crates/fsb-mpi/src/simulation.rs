@@ -78,7 +78,7 @@ pub fn simulate(ranks: usize) -> Result<Simulated, String> {
         ranks: vec![ranks],
         seed: 1,
     };
-    fsb_sys::process::prepare_for_threads(ranks);
+    fsb_sys::process::enlarge_futex_table(ranks);
     let since = Instant::now();
     let work = |rank: &threads::ThreadRank| -> Result<usize, JobError> {
         let hello = Hello {

@@ -7,8 +7,8 @@ use crate::screen::{CellPart, Column, WIDTH, paragraph, tables};
 use crate::show::{Change, counted};
 
 /// Returns a table in `width` columns (80 at least): for the baseline the mean value of each case, for other targets
-/// the mean change against it, each with the standard deviation between runs. Every run counts once. A case that some runs
-/// do not have is shown with the number of those that have it.
+/// the mean change against it, each with the standard deviation between runs. Every run counts once. A case without a
+/// value in some runs is shown with the number of the others.
 pub fn screen(runs: &[Summary], width: usize) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let width = width.max(WIDTH);

@@ -98,7 +98,7 @@ pub fn switch(roots: &Roots) -> PathBuf {
 }
 
 /// Returns the file that switches on, for each disk, the division of its time by the weights of cgroups.
-pub fn shares(roots: &Roots) -> PathBuf {
+pub fn io_cost_switch(roots: &Roots) -> PathBuf {
     mounts(roots).join("io.cost.qos")
 }
 

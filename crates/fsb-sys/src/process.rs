@@ -34,10 +34,10 @@ pub fn detach(command: &mut Command) {
     }
 }
 
-/// Gives the threads of this process room to wait: the kernel finds a waiting thread in a table (futex) that Linux 6.16 and
-/// later make four times as large as the number of processors, so that each wake-up of one of thousands of threads
-/// searches hundreds of them. Older kernels have one table for all processes, and refuse.
-pub fn prepare_for_threads(threads: usize) {
+/// Enlarges the table in which the kernel finds waiting threads of this process (futex). Linux 6.16 and later give it four
+/// slots per processor, so that each wake-up of one of thousands of threads searches hundreds of them. Older kernels have
+/// one table for all processes and ignore the call.
+pub fn enlarge_futex_table(threads: usize) {
     /// From include/uapi/linux/prctl.h.
     const PR_FUTEX_HASH: libc::c_int = 78;
     const PR_FUTEX_HASH_SET_SLOTS: libc::c_ulong = 1;

@@ -148,7 +148,7 @@ fn weight_setting(weight: u64) -> Setting {
 
 /// Returns what switches on the controller that divides the time of that disk by weights. Returns `None` if it is on.
 fn switch_of_shares(disk: &str, roots: &Roots) -> Result<Option<Enable>, Refusal> {
-    let file = cgroup::shares(roots);
+    let file = cgroup::io_cost_switch(roots);
     let text = fsb_sys::read_text(&file).map_err(|error| attempt("read", &file, &error))?;
     let mut lines = text.lines().filter_map(|line| line.split_once(' '));
     let is_on = lines.any(|(device, state)| device == disk && state.split(' ').any(|word| word == "enable=1"));
@@ -170,6 +170,11 @@ fn disk_number(device: Option<&Path>) -> Result<String, Refusal> {
     read_trimmed(&file).ok_or_else(|| format!("{} cannot be read", file.display()).into())
 }
 
+/// Returns whether the kernel divides the time of the disk of a device by weights: whether requests are queued for it.
+fn has_queues(directory: &Path) -> bool {
+    block::whole_disk(directory).join("mq").is_dir()
+}
+
 impl LimitedProcesses {
     /// Makes the cgroups for a background on the device whose directory below /sys this is. After an error nothing is
     /// left.
@@ -184,6 +189,10 @@ impl LimitedProcesses {
             true => disk_number(device).map_err(|why| refused(&limit, why))?,
             false => String::new(),
         };
+        if limit.io_weight.is_some() && !device.is_some_and(has_queues) {
+            // The kernel would refuse the change, and its undoing, which the ledger would then list until the next boot.
+            return Err(refused(&limit, "the disk has no queues of requests: LVM, LUKS and md have none".into()));
+        }
         let mut made =
             LimitedProcesses { limit, cgroups: Vec::new(), cgroups_of_case: Vec::new(), entries: Vec::new() };
         for planned in plan(&limit, &disk, roots).map_err(|why| refused(&limit, why))? {
@@ -349,6 +358,16 @@ mod tests {
         write(&roots.proc.join("self/cgroup"), "0::/\n");
         let why = plan(&limit(), "7:1", &roots).unwrap_err().to_string();
         assert!(why.contains("cpu controller"), "{why}");
+    }
+
+    #[test]
+    fn only_disks_with_queues_are_divided() {
+        let tree = tempfile::tempdir().unwrap();
+        let disk = |name: &str| tree.path().join("block").join(name);
+        fs::create_dir_all(disk("vda/mq")).unwrap();
+        write(&disk("vda/vda1/partition"), "1\n");
+        write(&disk("dm-0/dev"), "253:0\n");
+        assert!(has_queues(&disk("vda")) && has_queues(&disk("vda/vda1")) && !has_queues(&disk("dm-0")));
     }
 
     #[test]

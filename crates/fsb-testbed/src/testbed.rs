@@ -282,6 +282,8 @@ pub trait Testbed {
     fn count_processes(&mut self, slot: Slot, most: u64) -> Option<PathBuf>;
     /// Returns the files to which workers write themselves so that a background is limited. Empty for a simulated target.
     fn limit_background(&mut self, slot: Slot, limit: BackgroundLimit) -> Result<LimitLists, TestbedError>;
+    /// Removes the limits of the last background, which would change what is measured without them.
+    fn end_limits(&mut self) -> Result<(), TestbedError>;
     /// Tears down the target of that slot, and undoes the changes of its controls that no other slot still needs. Does
     /// nothing for an empty slot.
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError>;

@@ -53,7 +53,7 @@ notices! {
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";
     NOT_INDEXED = "warning/not-indexed", "path", "fsb history did not index a run or some of its values, or kept the indexed version.";
-    INDEXED = "note/indexed", "change, runs", "fsb history changed the index. `change` is `added`, `read` or `removed`, and `runs` the number of runs.";
+    INDEXED = "note/indexed", "change, runs", "fsb history changed the index. `change` is `added`, `read` or `removed`, and `runs` the number of runs, with those that were replaced.";
     PAGES = "note/pages", "files, path", "fsb serve --static wrote its pages.";
     OPEN_TO_ALL = "warning/open-to-all", "address", "fsb serve listens on an address that other machines may reach, without a login.";
     REPORTS_LEFT_OUT = "warning/reports-left-out", "reports", "fsb serve --static wrote no report of some runs, because their directories are gone or they have none.";

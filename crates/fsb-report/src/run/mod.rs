@@ -343,11 +343,10 @@ fn advice(summary: &Summary, record: &RunRecord, seconds: Option<f64>) -> Option
     let judged = pairs.find(|pair| pair.adjusted_p.is_some())?;
     let Comparison { n, level, nominal_level, .. } = judged.comparison;
     let blocks = blocks_to_scale(n, nominal_level.unwrap_or(level), level, 0.5)?;
-    if blocks <= summary.blocks {
-        // An interim analysis has wider intervals than the last one of as many blocks.
-        return Some(format!("a run that does not end before its {blocks} blocks would halve the intervals"));
-    }
-    Some(format!("--blocks {blocks} would halve the intervals{}", about(blocks).unwrap_or_default()))
+    // After an early end, as many blocks may do: an interim analysis has wider intervals than the only one.
+    let alone = nominal_level.is_some() && blocks <= summary.blocks;
+    let how = if alone { ", without interim analyses," } else { "" };
+    Some(format!("--blocks {blocks}{how} would halve the intervals{}", about(blocks).unwrap_or_default()))
 }
 
 /// Formats an estimated duration: whole seconds, and whole minutes from 90 s to an hour.

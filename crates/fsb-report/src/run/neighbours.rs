@@ -252,16 +252,16 @@ fn line(summary: &Summary, one: &BesideBackground) -> String {
     };
     let changes: Vec<String> = shown.iter().enumerate().map(how).collect();
     let case = &summary.cases[one.alone];
+    let (background, changes) = (&one.background, listed(&changes));
+    if case.metric == LATENCY_P99.name {
+        return format!("Beside {background}, the p99 is {changes}: {}.", case.workload);
+    }
     let highest: Option<Vec<&QuantileSlowdown>> = shown.iter().map(|(_, slowdown)| slowdown.quantiles.last()).collect();
     let highest = highest.filter(|all| all.windows(2).all(|pair| pair[0].q == pair[1].q));
     let tail = highest.map(|all| {
         let seconds: Vec<String> = all.iter().map(|found| show_seconds(found.seconds.beside)).collect();
         format!("; {} {}", quantile_name(all[0].q), listed(&seconds))
     });
-    let (background, changes) = (&one.background, listed(&changes));
-    if case.metric == LATENCY_P99.name {
-        return format!("Beside {background}, the p99 is {changes}: {}.", case.workload);
-    }
     format!("Beside {background}, {} takes {changes}{}.", case.workload, tail.unwrap_or_default())
 }
 

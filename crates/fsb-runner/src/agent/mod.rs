@@ -114,6 +114,9 @@ impl Server<'_> {
         let own = programs_of(&request.workload);
         let beside = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
         let limit = request.workload.background.as_ref().and_then(|background| background.limit);
+        if limit.is_none() {
+            self.testbed.end_limits()?;
+        }
         let slots = request.slots.iter().map(|trial| {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
             let limits_for = |target, programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);

@@ -441,6 +441,10 @@ impl Testbed for GuestTestbed {
         self.inner.limit_background(slot, limit)
     }
 
+    fn end_limits(&mut self) -> Result<(), TestbedError> {
+        self.inner.end_limits()
+    }
+
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
         self.inner.release(slot)
     }

@@ -34,8 +34,12 @@ pub(super) fn files() -> Result<Vec<PathBuf>, TestbedError> {
 /// Finds a library below the directories of libraries of this machine. The error names its package.
 fn library(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
     let of_architectures = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut directories = ["/usr/lib64", "/usr/lib"].into_iter().map(PathBuf::from).chain(of_architectures);
-    let found = directories.find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()));
+    // Libraries of other architectures may be installed beside those of this one.
+    let is_other = |path: &PathBuf| !path.to_string_lossy().contains(&format!("/{}-", std::env::consts::ARCH));
+    let mut directories: Vec<_> =
+        ["/usr/lib64", "/usr/lib"].into_iter().map(PathBuf::from).chain(of_architectures).collect();
+    directories.sort_by_key(is_other);
+    let found = directories.iter().find_map(|directory| Some(directory.join(name)).filter(|path| path.is_file()));
     found.ok_or_else(|| {
         TestbedError::machine(format!("the library {name} is missing"))
             .coded(&fsb_model::error::TOOL_MISSING)
@@ -44,6 +48,11 @@ fn library(name: &str, package: &str) -> Result<PathBuf, TestbedError> {
             .tried("looked in /usr/lib64, /usr/lib and its directories")
             .advice(format!("install the package {package} (apt-get install {package})"))
     })
+}
+
+/// Returns the version in the text that the option `-v` prints.
+pub(super) fn version(text: &str) -> Option<&str> {
+    Some(text.lines().next()?.split_once("Release = V")?.1.trim())
 }
 
 /// Starts a server that exports `directory` as `/name` at that port of all addresses, and waits until it accepts connections.
@@ -83,4 +92,24 @@ fn configuration(directory: &Path, name: &str, port: u16, state: &Path) -> Strin
         state.display(),
         directory.display(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read() {
+        assert_eq!(version("NFS-Ganesha Release = V4.3\nnfs-ganesha compiled on\n"), Some("4.3"));
+        assert_eq!((version("usage"), version("")), (None, None));
+    }
+
+    #[test]
+    fn an_export_has_its_own_configuration() {
+        let text = configuration("/run/fsb-nfs/254-1".as_ref(), "254-1", 22_001, "/run/fsb-ganesha/254-1".as_ref());
+        for part in ["NFS_Port = 22001;", "Path = \"/run/fsb-nfs/254-1\"; Pseudo = \"/254-1\";", "Graceless = true;"] {
+            assert!(text.contains(part), "{text}");
+        }
+        assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
+    }
 }

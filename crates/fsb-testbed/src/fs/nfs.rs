@@ -18,7 +18,7 @@ use super::file_system::{
     Cause, FileSystem, Hazard, Idle, Inspection, Journal, MountRequest, Mounted, Tools, Tune, with_options,
 };
 use super::kernel_compatibility::Version;
-use super::nfs_server::{Export, Server, serve};
+use super::nfs_server::{Export, NfsServer, serve};
 use super::{btrfs, ext, ganesha, rpc_services, xfs};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Network, Resources};
 use crate::declared::{DeclaredOption, OptionKind, bit_rate, key};
@@ -26,25 +26,27 @@ use crate::declared::{DeclaredOption, OptionKind, bit_rate, key};
 /// NFS on a file system of this list.
 pub(super) struct Nfs {
     exported: &'static dyn FileSystem,
-    server: Server,
+    server: NfsServer,
 }
 
-pub(super) static NFS: Nfs = by(Server::Kernel, &ext::EXT4);
+pub(super) static NFS: Nfs = Nfs::new(NfsServer::Kernel, &ext::EXT4);
 
-const fn by(server: Server, exported: &'static dyn FileSystem) -> Nfs {
-    Nfs { exported, server }
+impl Nfs {
+    const fn new(server: NfsServer, exported: &'static dyn FileSystem) -> Nfs {
+        Nfs { exported, server }
+    }
 }
 
 /// The file systems that `export=` names, by the servers that `server=` names.
 static EXPORTS: [Nfs; 8] = [
-    by(Server::Kernel, &ext::EXT4),
-    by(Server::Kernel, &ext::EXT3),
-    by(Server::Kernel, &xfs::Xfs),
-    by(Server::Kernel, &btrfs::Btrfs),
-    by(Server::Ganesha, &ext::EXT4),
-    by(Server::Ganesha, &ext::EXT3),
-    by(Server::Ganesha, &xfs::Xfs),
-    by(Server::Ganesha, &btrfs::Btrfs),
+    Nfs::new(NfsServer::Kernel, &ext::EXT4),
+    Nfs::new(NfsServer::Kernel, &ext::EXT3),
+    Nfs::new(NfsServer::Kernel, &xfs::Xfs),
+    Nfs::new(NfsServer::Kernel, &btrfs::Btrfs),
+    Nfs::new(NfsServer::Ganesha, &ext::EXT4),
+    Nfs::new(NfsServer::Ganesha, &ext::EXT3),
+    Nfs::new(NfsServer::Ganesha, &xfs::Xfs),
+    Nfs::new(NfsServer::Ganesha, &btrfs::Btrfs),
 ];
 
 /// The words of `server=`; the first one is the default.
@@ -62,14 +64,14 @@ impl FileSystem for Nfs {
     }
 
     fn about(&self) -> &'static str {
-        "NFS over loopback, version 4.2 on ext4 unless vers= and export= name others: only in a virtual machine."
+        "NFS over loopback: the kernel's server and ext4 unless server= and export= name others; only in a virtual machine."
     }
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
         let exported = value(options, "export").unwrap_or(NFS.exported.name());
         let server = match value(options, "server").unwrap_or(SERVERS[0]) {
-            "kernel" => Server::Kernel,
-            "ganesha" => Server::Ganesha,
+            "kernel" => NfsServer::Kernel,
+            "ganesha" => NfsServer::Ganesha,
             _ => return None,
         };
         let found = EXPORTS.iter().find(|export| export.exported.name() == exported && export.server == server)?;
@@ -85,12 +87,12 @@ impl FileSystem for Nfs {
     }
 
     fn driver(&self) -> Option<&'static str> {
-        Some(if self.server == Server::Kernel { "nfsd" } else { "nfs4" })
+        Some(if self.server == NfsServer::Kernel { "nfsd" } else { "nfs4" })
     }
 
     fn modules(&self) -> &'static [&'static str] {
         match (self.server, self.exported.name()) {
-            (Server::Ganesha, _) => self.exported.modules(),
+            (NfsServer::Ganesha, _) => self.exported.modules(),
             (_, "xfs") => &["xfs", "nfsd"],
             (_, "btrfs") => &["btrfs", "nfsd"],
             _ => &["ext4", "nfsd"],
@@ -98,19 +100,17 @@ impl FileSystem for Nfs {
     }
 
     fn server_program(&self) -> Option<(&'static str, &'static str)> {
-        (self.server == Server::Ganesha).then_some(ganesha::PROGRAM)
+        (self.server == NfsServer::Ganesha).then_some(ganesha::PROGRAM)
     }
 
     fn server_files(&self) -> Result<Vec<PathBuf>, TestbedError> {
-        if self.server == Server::Ganesha { ganesha::files() } else { Ok(Vec::new()) }
+        if self.server == NfsServer::Ganesha { ganesha::files() } else { Ok(Vec::new()) }
     }
 
     fn served_by(&self, _: &Path) -> Option<String> {
         self.server_program().map(|(name, package)| {
-            // It prints `NFS-Ganesha Release = V4.3`.
             let text = program::ask(name, &["-v".as_ref()]).unwrap_or_default();
-            let version = text.lines().next().and_then(|line| line.split_once("= V"));
-            version.map_or_else(|| package.to_owned(), |(_, version)| format!("{package} {}", version.trim()))
+            ganesha::version(&text).map_or_else(|| package.to_owned(), |version| format!("{package} {version}"))
         })
     }
 
@@ -167,17 +167,17 @@ impl FileSystem for Nfs {
         for option in &spec.options {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             if name == "export" && self.variant(std::slice::from_ref(option)).is_none() {
-                let of_kernel = EXPORTS.iter().filter(|export| export.server == Server::Kernel);
+                let of_kernel = EXPORTS.iter().filter(|export| export.server == NfsServer::Kernel);
                 let known: Vec<_> = of_kernel.map(|export| export.exported.name()).collect();
                 return Err(refused(option, format!("it exports one of {}", known.join(", "))));
             }
             if name == "server" && !SERVERS.contains(&value) {
                 return Err(refused(option, format!("it has the servers {}", SERVERS.join(", "))));
             }
-            if self.server == Server::Ganesha && option == "async" {
+            if self.server == NfsServer::Ganesha && option == "async" {
                 return Err(refused(option, "nfs-ganesha always answers when changes are on its device".to_owned()));
             }
-            if self.server == Server::Ganesha && option == "vers=3" {
+            if self.server == NfsServer::Ganesha && option == "vers=3" {
                 return Err(refused(option, "fsb starts nfs-ganesha for version 4 only".to_owned()));
             }
             if name == "vers" && !VERSIONS.contains(&value) {
@@ -203,7 +203,7 @@ impl FileSystem for Nfs {
 
     /// Mounts the file system for the server, exports it, and mounts the export for the client.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
-        if self.server == Server::Kernel {
+        if self.server == NfsServer::Kernel {
             serve()?;
         }
         let export = Export::of_device(request.source)?;
@@ -305,7 +305,7 @@ impl ExportOptions {
     }
 
     /// Returns the client's mount options for an export of that server.
-    fn of_client(&self, export: Export, server: Server) -> Vec<String> {
+    fn of_client(&self, export: Export, server: NfsServer) -> Vec<String> {
         let mut all = self.client.clone();
         if !all.iter().any(|option| key(option) == "vers") {
             all.push(format!("vers={}", VERSIONS[0]));
@@ -320,7 +320,7 @@ impl ExportOptions {
             }
             _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
         }
-        if server == Server::Ganesha {
+        if server == NfsServer::Ganesha {
             all.push(format!("port={}", export.port_of_ganesha()));
         }
         all
@@ -406,9 +406,10 @@ mod tests {
         assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4"], vec!["nfsv3"]));
         assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "sch_prio", "sch_netem", "cls_u32"]);
         for export in &EXPORTS {
-            assert_eq!(export.modules().contains(&"nfsd"), export.server == Server::Kernel);
+            assert_eq!(export.modules().contains(&"nfsd"), export.server == NfsServer::Kernel);
             assert!(
-                !export.modules().is_empty() && export.server_program().is_some() == (export.server == Server::Ganesha)
+                !export.modules().is_empty()
+                    && export.server_program().is_some() == (export.server == NfsServer::Ganesha)
             );
         }
         assert_eq!(of("nfs,server=ganesha,export=xfs").tools().unwrap().mkfs, "mkfs.xfs");
@@ -468,14 +469,14 @@ mod tests {
         let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1"].map(str::to_owned);
         let split = ExportOptions::split(&options, Some("nodiscard"));
         assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
-        let client = split.of_client(Export(DeviceNumber(0, 7)), Server::Kernel).join(",");
+        let client = split.of_client(Export(DeviceNumber(0, 7)), NfsServer::Kernel).join(",");
         assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
         let other = ExportOptions::split(&["server=ganesha".to_owned()], None);
-        let usual = other.of_client(Export(DeviceNumber(0, 7)), Server::Ganesha);
-        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=10007"));
+        let usual = other.of_client(Export(DeviceNumber(0, 7)), NfsServer::Ganesha);
+        assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=22007"));
         let old = ExportOptions::split(&["vers=3".to_owned()], None);
         assert_eq!(
-            old.of_client(Export(DeviceNumber(0, 1)), Server::Kernel).join(","),
+            old.of_client(Export(DeviceNumber(0, 1)), NfsServer::Kernel).join(","),
             "vers=3,proto=tcp,sec=sys,addr=127.1.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
         );
         assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));

@@ -42,13 +42,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The server of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Server {
+pub(super) enum NfsServer {
     Kernel,
     Ganesha,
 }
 
 /// An export that is served.
-enum Running {
+enum RunningServer {
     /// By the kernel, with these flags.
     Kernel(u32),
     /// By a process of nfs-ganesha.
@@ -88,9 +88,10 @@ impl Export {
         Ipv4Addr::new(127, 1 + (self.0.0 % 128) as u8, high, low)
     }
 
-    /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each process needs another one.
+    /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each process needs another one,
+    /// outside the range from which clients get theirs. Minor numbers of devices that are ready together are below 10,000.
     pub(super) fn port_of_ganesha(self) -> u16 {
-        10_000 + (self.fsid() % 50_000) as u16
+        22_000 + (self.0.1 % 10_000) as u16
     }
 
     /// Returns the client's name of it: `127.127.0.1:/254-1`.
@@ -106,11 +107,11 @@ impl Export {
 
     /// Exports the file system that is mounted at its directory. If `asynchronous`, the kernel's server answers before
     /// changes are on the device. Packets take the time that they need on `link`. After an error, the export must be ended.
-    pub(super) fn begin(self, server: Server, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
+    pub(super) fn begin(self, server: NfsServer, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
         let running = match server {
-            Server::Kernel => Running::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
-            Server::Ganesha => {
-                Running::Ganesha(ganesha::start(&self.directory(), &self.name(), self.port_of_ganesha())?)
+            NfsServer::Kernel => RunningServer::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
+            NfsServer::Ganesha => {
+                RunningServer::Ganesha(ganesha::start(&self.directory(), &self.name(), self.port_of_ganesha())?)
             }
         };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -171,24 +172,24 @@ impl Export {
             return Err(TestbedError::trial("the NFS client still uses its server after the unmount"));
         }
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
-        let running = served.exports.remove(&self.fsid());
-        served.unshape(self)?;
-        let killed = match running {
-            Some((_, Running::Ganesha(mut process))) => {
+        // The file system is unmounted even if a step before fails. The first error is the one that explains.
+        let ended = match served.exports.remove(&self.fsid()) {
+            Some((_, RunningServer::Ganesha(mut process))) => {
                 process.terminate();
-                !process.end_patiently()
+                let killed = || TestbedError::trial("nfs-ganesha did not end and was killed");
+                process.end_patiently().then_some(()).ok_or_else(killed)
             }
-            _ => {
-                served.empty_caches()?;
-                publish(&served.exports)?;
-                false
-            }
-        };
-        match kernel::unmount_patiently(&self.directory(), PATIENCE)? {
-            Some(note) => Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note)),
-            None if killed => Err(TestbedError::trial("nfs-ganesha did not end and was killed")),
+            Some((_, RunningServer::Kernel(_))) => served.empty_caches().and_then(|()| publish(&served.exports)),
             None => Ok(()),
-        }
+        };
+        let unshaped = served.unshape(self);
+        let unmounted = match kernel::unmount_patiently(&self.directory(), PATIENCE) {
+            Ok(Some(note)) => {
+                Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note))
+            }
+            result => result.map(drop),
+        };
+        ended.and(unshaped).and(unmounted)
     }
 }
 
@@ -231,7 +232,7 @@ static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), slo
 
 struct Served {
     /// By number.
-    exports: BTreeMap<u32, (Export, Running)>,
+    exports: BTreeMap<u32, (Export, RunningServer)>,
     /// The slots of exports in the traffic control of the loopback interface, by number.
     slots: BTreeMap<u32, u8>,
     /// The time when the server's caches were emptied.
@@ -273,12 +274,12 @@ impl Served {
 }
 
 /// Fills the caches of the kernel's server, if it serves anything.
-fn publish(served: &BTreeMap<u32, (Export, Running)>) -> Result<(), TestbedError> {
+fn publish(served: &BTreeMap<u32, (Export, RunningServer)>) -> Result<(), TestbedError> {
     let of_kernel: Vec<_> = served
         .values()
         .filter_map(|(export, running)| match running {
-            Running::Kernel(flags) => Some((*export, *flags)),
-            Running::Ganesha(_) => None,
+            RunningServer::Kernel(flags) => Some((*export, *flags)),
+            RunningServer::Ganesha(_) => None,
         })
         .collect();
     if of_kernel.is_empty() {

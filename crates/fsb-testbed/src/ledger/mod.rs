@@ -577,9 +577,10 @@ fn admit(control: Option<&str>, action: &Action, Guard { rules, roots }: Guard<'
             aligned && (1..=MOST_PARTITIONS).contains(&number) && *major < MOST_DEVICES && *minor < MOST_DEVICES
         }
         // The division of a disk's time between a case and its background.
-        (None, Action::WriteFile { path, value }) if *path == cgroup::shares(roots) => {
+        (None, Action::WriteFile { path, value }) if *path == cgroup::io_cost_switch(roots) => {
             let disk = value.strip_suffix(" enable=0");
-            disk.is_some_and(|disk| disk.bytes().all(|byte| byte.is_ascii_digit() || byte == b':'))
+            let numbers = disk.and_then(|disk| disk.split_once(':'));
+            numbers.is_some_and(|(major, minor)| [major, minor].iter().all(|number| number.parse::<u32>().is_ok()))
         }
         // A setting for an array whose members differ in size, and the controllers of cgroups that limit a background.
         (None, Action::WriteFile { path, .. }) => *path == roots.sys.join(md::LAYOUT) || *path == cgroup::switch(roots),
@@ -806,6 +807,7 @@ mod tests {
             (Some("no-such-control"), write(&own)),
             (None, write(&own)),
             (None, write(&below("sys/fs/cgroup/io.cost.qos"))),
+            (None, Action::WriteFile { path: below("sys/fs/cgroup/io.cost.qos"), value: ":1 enable=0".to_owned() }),
             (Some(EXPIRE), write(&below("proc/sys/vm/../vm/dirty_expire_centisecs"))),
             (Some("scheduler"), write(&below("sys/devices/x/../../../queue/scheduler"))),
             (Some("scheduler"), write(Path::new("queue/scheduler"))),

@@ -299,7 +299,9 @@ impl ReadyFileSystem {
         let durable = self.member.home() == Home::Device;
         let abilities = Abilities {
             cold: self.cold,
-            kernel_caches_only: !self.is_served() && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
+            kernel_caches_only: !self.is_served()
+                && self.member.server_program().is_none()
+                && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
             durable,
             counters: self.device_directory.is_some(),
             fake: None,

@@ -478,6 +478,13 @@ impl Testbed for LocalTestbed {
         Ok(self.limited.insert((slot, limited)).1.lists())
     }
 
+    fn end_limits(&mut self) -> Result<(), TestbedError> {
+        match (self.limited.take(), &self.ledger) {
+            (Some((_, limited)), Some(ledger)) => limited.remove(ledger),
+            _ => Ok(()),
+        }
+    }
+
     fn release(&mut self, slot: Slot) -> Result<(), TestbedError> {
         self.slots.remove(&slot).map_or(Ok(()), |occupied| self.vacate(slot, occupied))
     }

@@ -241,7 +241,7 @@ fn add(arguments: &AddArguments) -> anyhow::Result<u8> {
     read?;
     let Adding { new, known, .. } = adding;
     let again = if known > 0 { format!(", {known} replaced") } else { String::new() };
-    changed("added", new + known, &format!("{} added{again}", counted(new, "run")));
+    notify_change("added", new + known, &format!("{} added{again}", counted(new, "run")));
     Ok(exit::DONE)
 }
 
@@ -740,7 +740,7 @@ fn prune(arguments: &PruneArguments) -> anyhow::Result<u8> {
     for run in &gone {
         print(&format!("{}  {}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
     }
-    changed("removed", gone.len(), &format!("{} removed from the index", counted(gone.len(), "run")));
+    notify_change("removed", gone.len(), &format!("{} removed from the index", counted(gone.len(), "run")));
     Ok(exit::DONE)
 }
 
@@ -781,12 +781,12 @@ fn rebuild(arguments: &RebuildArguments) -> anyhow::Result<u8> {
         }
     }
     store.remove(&[])?;
-    changed("read", read, &format!("{} read again", counted(read, "run")));
+    notify_change("read", read, &format!("{} read again", counted(read, "run")));
     Ok(exit::DONE)
 }
 
-/// Says what happened to the runs of the index.
-fn changed(change: &str, runs: usize, text: &str) {
+/// Prints how many runs of the index changed.
+fn notify_change(change: &str, runs: usize, text: &str) {
     notify(&notice::INDEXED, [("change", change.into()), ("runs", runs.into())], text);
 }
 
