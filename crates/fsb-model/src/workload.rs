@@ -465,6 +465,7 @@ mod tests {
         for (limit, word) in [
             (serde_json::json!({}), "no key"),
             (serde_json::json!({"write_bps": 0}), "above 0"),
+            (serde_json::json!({"io_weight": 10_001}), "from 1 to 10000"),
             (serde_json::json!({"cpus": 0.001}), "at least"),
             (serde_json::json!({"wbps": "20M"}), "unknown field `wbps`"),
             (serde_json::json!("20M"), "limit"),
