@@ -225,7 +225,8 @@ fn a_command_runs_in_the_guest_with_the_programs_of_the_host() {
     let says = |word: &str| said.iter().filter(|text| text.contains(word)).count();
     assert_eq!((says("usr "), says(&release)), (1, 1), "{said:?}");
     assert_eq!((says("0::/\n"), says("0::/fsb-"), says("enable=1")), (1, 1, 1), "shares need two cgroups: {said:?}");
-    let work = measured().map(|trial| &trial["observed"]["background"]).find(|work| work.is_object()).unwrap();
+    let is_limited = |trial: &&Value| trial["workload"].as_str().unwrap().contains("cpus 0.2");
+    let work = &measured().find(is_limited).unwrap()["observed"]["background"];
     let [seconds, cpu] = ["seconds", "cpu_seconds"].map(|field| work[field].as_f64().unwrap());
     // The quota of one more period, and what starts and ends the command on emulated processors.
     assert!(cpu > 0.0 && cpu < 0.2 * seconds + 0.5, "{work}");
