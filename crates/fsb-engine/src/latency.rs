@@ -44,17 +44,19 @@ pub fn encode(histogram: &Histogram<u64>) -> String {
 /// Returns the histogram as text without compression: V2, base64. A message that is merged at once needs none, and the
 /// compressor takes a quarter of a mebibyte, which thousands of processes would take at the same time.
 pub fn encode_plain(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2Serializer::new().serialize(histogram, &mut bytes).expect("no run lasts long enough for a count of 2^63");
-    STANDARD.encode(bytes)
+    encode_with(V2Serializer::new(), histogram).expect("no run lasts long enough for a count of 2^63")
 }
 
 /// Encodes a histogram that another program wrote. Returns `None` if one of its counts is above the format's limit of
 /// 2^63.
 pub fn encode_foreign(histogram: &Histogram<u64>) -> Option<String> {
+    encode_with(V2DeflateSerializer::new(), histogram).ok()
+}
+
+fn encode_with<S: Serializer>(mut serializer: S, histogram: &Histogram<u64>) -> Result<String, S::SerializeError> {
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(histogram, &mut bytes).ok()?;
-    Some(STANDARD.encode(bytes))
+    serializer.serialize(histogram, &mut bytes)?;
+    Ok(STANDARD.encode(bytes))
 }
 
 /// Decodes a text of [`encode`], or of any other HdrHistogram library (V2, deflated or not).
