@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use serde_json::Value;
+
 use crate::common::serve::connect_many;
 use crate::common::serve_runs::{Answer, Server, hidden};
 use crate::common::{expect_code, fails, fsb, record, scratch, stdout, trials, wait_until};
@@ -43,10 +45,13 @@ fn a_run_is_planned_started_watched_and_reported() {
 fn a_run_that_is_stopped_from_the_page_ends_unplanned_and_only_one_is_made_at_a_time() {
     let server = Server::start(&[]);
     server.run(LONG);
-    let event = server.watch_results();
+    // The time that is left is known after the first second.
+    let is_wanted = |event: &Value| {
+        event["time"].as_str().unwrap().contains(" so far, about ") && !event["table"].as_str().unwrap().is_empty()
+    };
+    let event = server.watch(is_wanted);
     assert!(event["progress"].as_str().unwrap().contains(" of 10000, "), "{event:#}");
-    // The time that is left follows when it is known.
-    assert!(event["time"].as_str().unwrap().contains(" so far"), "{event:#}");
+    assert!(event["time"].as_str().unwrap().contains(" so far, about "), "{event:#}");
     assert!(event["table"].as_str().unwrap().contains("stat"), "{event:#}");
     let plan = server.page(&format!("/plan?{LONG}"));
     let second = format!("form_token={}&digest={}", hidden(&plan, "form_token"), hidden(&plan, "digest"));

@@ -429,7 +429,7 @@ fn an_asynchronous_export_flushes_nothing_and_is_marked() {
     let record = record(&directory.join("run"));
     assert_eq!(record["targets"][SMALL_CALLS]["risks"][0]["cause"], "async");
     let options = record["targets"][SMALL_CALLS]["mount_options"].to_string();
-    assert!(options.contains("nconnect=2"), "{options}");
+    assert!(options.contains("vers=4.2") && options.contains("nconnect=2"), "{options}");
     assert!(record["targets"]["nfs"]["risks"].as_array().is_none_or(Vec::is_empty), "{}", record["targets"]["nfs"]);
 }
 
