@@ -6,7 +6,6 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-
 use serde_json::Value;
 
 use crate::common::serve::connect_many;
