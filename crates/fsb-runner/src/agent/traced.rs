@@ -334,26 +334,57 @@ fn kernel_threads(
     threads: BTreeMap<([u8; 4], u32), KernelThread>,
     named: impl Fn((StackId, StackTime)) -> TracedStack,
 ) -> Vec<KernelThreads> {
-    let mut kinds: BTreeMap<ThreadKind, KernelThreads> = BTreeMap::new();
+    let mut kinds: BTreeMap<ThreadKind, (KernelThreads, StackTime)> = BTreeMap::new();
     for ((name, _), KernelThread { run_ns, run_queue_ns, waits, .. }) in threads {
         let Some((kind, _)) = THREAD_KINDS.into_iter().find(|(_, begin)| begin.as_bytes().starts_with(&name)) else {
             continue;
         };
-        let waits: Vec<TracedStack> = waits.into_iter().map(&named).collect();
-        // A thread of a program may have such a name, too.
-        if !waits.iter().any(|stack| stack.functions.iter().any(|function| function == "kthread")) {
+        let (walked, left_out): (Vec<_>, Vec<_>) = waits.into_iter().partition(|(id, _)| !id.is_left_out());
+        let mut waits: Vec<TracedStack> = walked.into_iter().map(&named).collect();
+        // A thread of a program may have such a name, too. It has a stack in user mode wherever it waits.
+        if !waits.iter().any(|stack| stack.user || stack.functions.iter().any(|function| function == "kthread")) {
             continue;
         }
+        waits.retain(|stack| !stack.user);
         let none = KernelThreads { kind, run_ns: 0, run_queue_ns: 0, waits: Vec::new() };
-        let sum = kinds.entry(kind).or_insert(none);
+        let (sum, rest) = kinds.entry(kind).or_insert((none, StackTime::default()));
         sum.run_ns += run_ns;
         sum.run_queue_ns += run_queue_ns;
-        sum.waits.extend(waits.into_iter().filter(|stack| !stack.waits_for_work()));
+        sum.waits.extend(waits);
+        for (_, time) in left_out {
+            rest.count += time.count;
+            rest.ns += time.ns;
+            rest.flush_ns += time.flush_ns;
+        }
     }
-    let mut kinds: Vec<KernelThreads> = kinds.into_values().collect();
-    kinds.iter_mut().for_each(|sum| sum.waits = largest(std::mem::take(&mut sum.waits).into_iter(), MOST_OTHER_STACKS));
+    let of_all = |(mut sum, rest): (KernelThreads, StackTime)| {
+        add_left_out(&mut sum.waits, rest);
+        sum.waits.retain(|stack| !stack.waits_for_work());
+        sum.waits = largest(std::mem::take(&mut sum.waits).into_iter(), MOST_OTHER_STACKS);
+        sum
+    };
+    let mut kinds: Vec<KernelThreads> = kinds.into_values().map(of_all).collect();
     kinds.retain(|sum| sum.run_ns > 0 || !sum.waits.is_empty());
     kinds
+}
+
+/// Divides the waits whose stacks were left out among those that have one, in proportion: which have one is random.
+fn add_left_out(waits: &mut Vec<TracedStack>, left_out: StackTime) {
+    let StackTime { count, ns, flush_ns } = left_out;
+    let sum = |value: fn(&TracedStack) -> u64| waits.iter().map(value).sum::<u64>();
+    let (counts, times) = (sum(|stack| stack.count), sum(|stack| stack.ns));
+    if counts == 0 || times == 0 {
+        if count > 0 {
+            waits.push(TracedStack { count, ns, flush_ns, ..TracedStack::default() });
+        }
+        return;
+    }
+    for stack in waits {
+        stack.count += count * stack.count / counts;
+        let share = stack.ns as f64 / times as f64;
+        stack.ns += (ns as f64 * share) as u64;
+        stack.flush_ns += (flush_ns as f64 * share) as u64;
+    }
 }
 
 /// Adds the wait of an [`Observation::Off`] within the windows to the waits. Returns the nanoseconds in which the thread could
@@ -631,6 +662,27 @@ mod tests {
         let program =
             kernel_threads(BTreeMap::from([((*b"loop", 9), work())]), |_| stack(&["schedule", "futex_wait"], 7));
         assert!(program.is_empty(), "a program has such a name: {program:?}");
+        // Of eight waits in all, two have a stack, and the thread waited for work once.
+        let (user, left_out) = (StackId(-14), StackId(-61));
+        assert!(user.is_user() && left_out.is_left_out());
+        let time = |count: u64, ns: u64| StackTime { count, ns, flush_ns: ns / 2 };
+        let waits = HashMap::from([
+            (STACK, time(1, 10)),
+            (StackId(8), time(1, 30)),
+            (left_out, time(6, 80)),
+            (user, time(1, 999)),
+        ]);
+        let threads = BTreeMap::from([((*b"kwor", 9), KernelThread { run_ns: 5, waits, ..KernelThread::default() })]);
+        let found = kernel_threads(threads, |(id, StackTime { count, ns, flush_ns })| TracedStack {
+            functions: vec![format!("f{}", id.0)],
+            user: id.is_user(),
+            count,
+            ns,
+            flush_ns,
+            ..TracedStack::default()
+        });
+        let times: Vec<_> = found[0].waits.iter().map(|stack| (stack.count, stack.ns, stack.flush_ns)).collect();
+        assert_eq!(times, [(4, 90, 45), (4, 30, 15)]);
         let begins = THREAD_KINDS.map(|(_, begin)| &begin[..4]);
         assert!(KERNEL_THREADS.iter().all(|name| begins.iter().any(|begin| begin.as_bytes() == *name)));
         assert_eq!(KERNEL_THREADS.len(), begins.len(), "each kind is traced");

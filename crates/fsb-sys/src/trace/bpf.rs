@@ -235,6 +235,7 @@ pub(super) const CALL_MAP_LOOKUP: i32 = 1;
 pub(super) const CALL_MAP_UPDATE: i32 = 2;
 pub(super) const CALL_MAP_DELETE: i32 = 3;
 pub(super) const KTIME_NS: i32 = 5;
+pub(super) const RANDOM: i32 = 7;
 pub(super) const STACK_ID: i32 = 27;
 pub(super) const READ_KERNEL: i32 = 113;
 const NAMESPACE_TASK: i32 = 120;
@@ -349,6 +350,12 @@ impl Assembler {
 
     pub(super) fn jump_unless_equal(&mut self, register: Register, number: i32) -> usize {
         self.push(0x55, register, 0, 0, number);
+        self.code.len() - 1
+    }
+
+    /// Jumps if the register has any bit of `mask`.
+    pub(super) fn jump_if_any(&mut self, register: Register, mask: i32) -> usize {
+        self.push(0x45, register, 0, 0, mask);
         self.code.len() - 1
     }
 

@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::bpf::{
     ARRAY, Assembler, CALL_MAP_DELETE, CALL_MAP_LOOKUP, CALL_MAP_UPDATE, HASH, KTIME_NS, MAP, MAP_CREATE, MAP_DELETE,
-    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, RING_BUFFER, RING_RESERVE,
-    RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, count_run_time, load, number,
-    own_namespace, run_time_ns, sample_processor,
+    MAP_LOOKUP, MAP_UPDATE, NO_WAKEUP, PERF_EVENT, R0, R1, R2, R3, R4, R6, R7, R8, R9, R10, RANDOM, RING_BUFFER,
+    RING_RESERVE, RING_SUBMIT, Register, Ring, STACK_ID, STACK_TRACE, TRACEPOINT, Tracefs, bpf, count_run_time, load,
+    number, own_namespace, run_time_ns, sample_processor,
 };
 use crate::read_text;
 
@@ -48,6 +48,7 @@ pub enum Observation {
         in_ns: u64,
         /// Whether it waited for something else than a processor.
         blocked: bool,
+        /// Where it waits; none if it could run. A thread of the kernel that waits for work has [no stack](StackId::is_user).
         stack: StackId,
     },
     /// A thread ran.
@@ -124,9 +125,14 @@ pub const KERNEL_THREADS: [&[u8; 4]; 6] = [b"jbd2", b"xfsa", b"btrf", b"f2fs", b
 pub struct StackId(pub i64);
 
 impl StackId {
-    /// Returns whether the thread ran in user mode and had no kernel stack. Only stacks of samples can be so.
+    /// Returns whether a sampled thread ran in user mode, or a waiting thread of the kernel waited for work.
     pub fn is_user(self) -> bool {
         self.0 == -i64::from(libc::EFAULT)
+    }
+
+    /// Returns whether the programs left the stack out, to save time. They do so for most waits of kernel threads.
+    pub fn is_left_out(self) -> bool {
+        self.0 == i64::from(NO_STACK)
     }
 }
 
@@ -400,6 +406,15 @@ impl Symbols {
 /// The bits of a thread's state in which it waits for something else than a processor: sleeping, with signals or without,
 /// stopped, traced, parked, or idle.
 const BLOCKED: u64 = 0xcf;
+/// The bits of the state in which a thread of the kernel waits for work: it sleeps and admits signals, or is idle. It waits
+/// for disks, locks and memory in another state.
+const FOR_WORK: i32 = 0x81;
+/// A flag of STACK_ID: the stack in user mode. Threads of the kernel have none, and the kernel answers EFAULT at once.
+const USER_STACK: i32 = 1 << 8;
+/// One of so many waits of a kernel thread has a stack, at random. A power of two.
+const KERNEL_STACKS: i32 = 8;
+/// The id of a stack that the programs left out.
+const NO_STACK: i32 = -libc::ENODATA;
 /// The id of a stack whose place in the map is taken by another one: `-EEXIST`.
 const PLACE_TAKEN: i32 = -libc::EEXIST;
 /// The bits of the state of a thread that has ended.
@@ -633,6 +648,7 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.copy(R6, R1);
     // The next thread: its entry becomes a record.
     asm.load_half(R1, R6, at.next);
+    let idles = asm.jump_if_equal(R1, 0);
     asm.store_half(R10, KEY, R1);
     asm.look_up(known.asleep, KEY);
     let unknown = asm.jump_if_equal(R0, 0);
@@ -649,8 +665,10 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     ];
     asm.write_record(known, kind::OFF, &fields);
     asm.delete(known.asleep, KEY);
-    asm.land(unknown);
-    // The previous thread, which is still the current one.
+    [idles, unknown].into_iter().for_each(|jump| asm.land(jump));
+    // The previous thread, which is still the current one. An idle processor has none.
+    asm.load_half(R9, R6, at.previous);
+    asm.end_if_equal(R9, 0);
     asm.set(R9, 0);
     asm.call_number_task(known.namespace);
     let elsewhere = asm.jump_unless_equal(R0, 0);
@@ -667,7 +685,27 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.land(followed);
     asm.load(R7, R6, at.state);
     asm.end_if_any(R7, ENDED);
+    // To walk a stack takes longer than all else here. A thread that could run needs none.
+    asm.set(R0, NO_STACK);
+    let blocked = asm.jump_if_any(R7, BLOCKED as i32);
+    let runnable = asm.jump();
+    asm.land(blocked);
+    let own = asm.jump_if_equal(R9, 0);
+    // Neither does a thread of the kernel that waits for work. Of its other waits, some suffice.
+    let for_work = asm.jump_if_any(R7, FOR_WORK);
+    asm.call(RANDOM);
+    asm.copy(R1, R0);
+    asm.set(R0, NO_STACK);
+    let left_out = asm.jump_if_any(R1, KERNEL_STACKS - 1);
+    asm.land(own);
     asm.stack_id(known);
+    let walked = asm.jump();
+    asm.land(for_work);
+    asm.copy(R1, R6);
+    asm.wide(R2, known.stacks as u64, MAP);
+    asm.set(R3, USER_STACK);
+    asm.call(STACK_ID);
+    [runnable, left_out, walked].into_iter().for_each(|jump| asm.land(jump));
     asm.store(R10, ENTRY + asleep::STACK, R0);
     asm.load(R1, R10, CURRENT);
     asm.store(R10, ENTRY + asleep::TASK, R1);
