@@ -171,7 +171,7 @@ const ALIGNMENT: usize = 4096;
 /// Writes a whole medium once, so that no later write is a first write: `size` incompressible bytes from the start of
 /// `file`, in large writes, made durable. The bytes are a function of the seed. Calls `progress` with the number of
 /// bytes written.
-pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, mut progress: impl FnMut(u64)) -> io::Result<()> {
+pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
@@ -242,7 +242,7 @@ mod tests {
         let content = |seed| {
             let mut file = tempfile::tempfile().unwrap();
             let mut heard = Vec::new();
-            fill(file.as_fd(), size, seed, |done| heard.push(done)).unwrap();
+            fill(file.as_fd(), size, seed, &mut |done| heard.push(done)).unwrap();
             assert_eq!(heard, [0, CHUNK as u64, size]);
             let mut bytes = Vec::new();
             io::Seek::rewind(&mut file).unwrap();

@@ -124,7 +124,8 @@ fn write_over(
     };
     let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
     rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-    block::fill(claim.as_fd(), size, request.seed, filling(&name, size, progress)).map_err(|error| failed(&error))?;
+    block::fill(claim.as_fd(), size, request.seed, &mut filling(&name, size, progress))
+        .map_err(|error| failed(&error))?;
     block::flush_buffers(&claim).map_err(|error| failed(&error))?;
     let shown = show_bytes(size as f64);
     let number = device.number();

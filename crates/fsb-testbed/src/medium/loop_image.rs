@@ -143,7 +143,7 @@ pub(crate) fn make_filled_image(
     let held = hold(request.dir)?;
     check_space(&held, request.dir, size)?;
     let image = make_image(&held, request.dir, size)?;
-    block::fill(image.as_fd(), size, request.seed, filling("image", size, progress)).map_err(|error| {
+    block::fill(image.as_fd(), size, request.seed, &mut filling("image", size, progress)).map_err(|error| {
         TestbedError::machine("the image could not be written over")
             .tried(attempt("write to an image in", request.dir, &error))
             .advice("choose a smaller --size, or another --dir")
@@ -335,7 +335,8 @@ fn make_filled_memory(
     };
     let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
     rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-    block::fill(image.as_fd(), size, request.seed, filling("ram", size, progress)).map_err(|error| fail(&error))?;
+    block::fill(image.as_fd(), size, request.seed, &mut filling("ram", size, progress))
+        .map_err(|error| fail(&error))?;
     Ok(image)
 }
 
