@@ -375,12 +375,13 @@ pub static RULES: &[ClassRule] = &[
         TimeClass::JournalCommit,
         "ext4, ext3",
         "jbd2_log_wait_commit jbd2_complete_transaction jbd2_journal_*commit* jbd2_fc_* ext4_fc_commit* \
-         ext4_force_commit",
+         ext4_force_commit do_get_write_access jbd2_journal_get_*_access",
     ),
     waits(
         TimeClass::JournalCommit,
         "xfs",
-        "xlog_wait_on_iclog xlog_cil_force* xlog_force_* xfs_log_force* xlog_cil_push* xfs_file_fsync",
+        "xlog_wait_on_iclog xlog_cil_force* xlog_force_* xfs_log_force* xlog_cil_push* xfs_file_fsync \
+         xfs_buf_wait_unpin __xfs_iunpin_wait xfs_iunpin_wait xfs_qm_dqunpin_wait",
     ),
     waits(
         TimeClass::JournalCommit,
@@ -681,6 +682,11 @@ mod tests {
                 TimeClass::Writeback,
             ),
             ("__schedule schedule xlog_wait_on_iclog xfs_log_force_seq xfs_file_fsync", TimeClass::JournalCommit),
+            (
+                "__schedule schedule io_schedule bit_wait_io __wait_on_bit out_of_line_wait_on_bit do_get_write_access \
+                 jbd2_journal_get_write_access __ext4_journal_get_write_access do_journal_get_write_access ext4_write_begin",
+                TimeClass::JournalCommit,
+            ),
             (
                 "__schedule schedule schedule_preempt_disabled rwsem_down_write_slowpath down_write \
                  open_last_lookups path_openat",
