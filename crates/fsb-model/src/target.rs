@@ -113,6 +113,12 @@ pub struct Medium {
     pub argument: Option<String>,
 }
 
+/// Returns the last value of an option, which is the one that counts.
+pub fn last_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
+    values.find_map(|(key, value)| (key == name).then_some(value))
+}
+
 /// Returns the mount options of the client of an NFS target as the kernel reads them: `rsize=65536` for `rsize=64K`. The
 /// others belong to the server or to the network between them.
 pub fn nfs_client_options(options: &[String]) -> Vec<String> {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use fsb_model::run::TargetRecord;
-use fsb_model::target::nfs_client_options;
+use fsb_model::target::{last_value, nfs_client_options};
 use fsb_model::{FileSystemSpec, RunRecord, Target, TargetKind, shell};
 use fsb_stats::RankingOutcome;
 
@@ -193,9 +193,9 @@ impl Recipe {
 
 /// Returns the commands of the server of an NFS target.
 fn serve(spec: &FileSystemSpec) -> Vec<String> {
-    let value = |name| spec.options.iter().rev().find_map(|option| option.strip_prefix(name));
-    let mut commands = vec![command(&with_options(value("export=").unwrap_or("ext4"), &[]), &[DEVICE, EXPORT])];
-    if value("server=") == Some("ganesha") {
+    let exported = last_value(&spec.options, "export").unwrap_or("ext4");
+    let mut commands = vec![command(&with_options(exported, &[]), &[DEVICE, EXPORT])];
+    if last_value(&spec.options, "server") == Some("ganesha") {
         let block = format!(
             "EXPORT {{ Export_Id = 1; Path = {EXPORT}; Pseudo = {EXPORT}; Access_Type = RW; Squash = No_Root_Squash; \
              FSAL {{ Name = VFS; }} }}"

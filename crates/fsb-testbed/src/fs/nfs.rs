@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fsb_model::target::nfs_client_options;
+use fsb_model::target::{last_value, nfs_client_options};
 use fsb_model::units::parse_duration;
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::error::TestbedError;
@@ -52,12 +52,6 @@ static EXPORTS: [Nfs; 8] = [
 /// The words of `server=`; the first one is the default.
 const SERVERS: [&str; 2] = ["kernel", "ganesha"];
 
-/// Returns the last value of an option.
-fn value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
-    let mut values = options.iter().rev().filter_map(|option| option.split_once('='));
-    values.find_map(|(key, value)| (key == name).then_some(value))
-}
-
 impl FileSystem for Nfs {
     fn name(&self) -> &'static str {
         "nfs"
@@ -68,8 +62,8 @@ impl FileSystem for Nfs {
     }
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
-        let exported = value(options, "export").unwrap_or(NFS.exported.name());
-        let server = match value(options, "server").unwrap_or(SERVERS[0]) {
+        let exported = last_value(options, "export").unwrap_or(NFS.exported.name());
+        let server = match last_value(options, "server").unwrap_or(SERVERS[0]) {
             "kernel" => NfsServer::Kernel,
             "ganesha" => NfsServer::Ganesha,
             _ => return None,
@@ -247,13 +241,13 @@ const VERSIONS: [&str; 4] = ["4.2", "4.1", "4.0", "3"];
 
 /// Returns the version of the protocol that mount options select.
 fn version(options: &[String]) -> &str {
-    value(options, "vers").unwrap_or(VERSIONS[0])
+    last_value(options, "vers").unwrap_or(VERSIONS[0])
 }
 
 /// Returns the network that mount options describe. Returns `None` if packets are not delayed.
 fn link(options: &[String]) -> Option<Link> {
-    let round_trip = value(options, "delay").and_then(|text| parse_duration(text).ok());
-    let rate = value(options, "rate").and_then(bit_rate);
+    let round_trip = last_value(options, "delay").and_then(|text| parse_duration(text).ok());
+    let rate = last_value(options, "rate").and_then(bit_rate);
     (round_trip.is_some() || rate.is_some()).then(|| Link { round_trip: round_trip.unwrap_or(Duration::ZERO), rate })
 }
 
