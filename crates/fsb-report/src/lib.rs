@@ -45,7 +45,7 @@ pub use record_text::{interference_text, placement_reason_text, stop_reason_text
 pub use releases::{Fact, Releases};
 pub use report::Report;
 pub use run::device_text;
-pub use screen::WIDTH;
+pub use screen::{WIDTH, cut_name};
 pub use show::Paragraph;
 
 #[cfg(test)]

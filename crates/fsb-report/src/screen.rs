@@ -323,8 +323,8 @@ impl Names {
     }
 }
 
-/// Returns the beginning of a name that is wider than `width`, with a sign for the omission.
-fn cut_name(name: &str, width: usize) -> String {
+/// Returns the beginning of a name that is wider than `width` columns, with a sign for the omission.
+pub fn cut_name(name: &str, width: usize) -> String {
     if display_width(name) <= width {
         return name.to_owned();
     }
@@ -393,6 +393,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_name_is_cut_to_its_columns() {
+        for (width, expected) in [(5, "naïve"), (4, "naï…"), (0, "…")] {
+            assert_eq!(cut_name("naïve", width), expected);
+        }
+        assert_eq!(cut_name("磁盘", 3), "磁…", "each of these is two columns wide");
+    }
 
     #[test]
     fn labels_of_the_default_suite_stay_apart() {

@@ -11,7 +11,7 @@ use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::units::{show_duration, show_rate};
 use fsb_model::{Outcome, RunRecord, StoppingRule, Target, Trial, Warning};
 use fsb_report::show::{counted, wrapped};
-use fsb_report::{Releases, Report, interference_text, stopping_rule_text, text, visible, warning_text};
+use fsb_report::{Releases, Report, cut_name, interference_text, stopping_rule_text, text, visible, warning_text};
 use fsb_runner::event::{Event, Observer};
 use fsb_testbed::Activity;
 use indicatif::{MultiProgress, ProgressBar, ProgressState, ProgressStyle};
@@ -128,7 +128,7 @@ impl Progress {
     fn show_trials(&self) {
         match self.ended {
             Some((done, of)) => {
-                self.style("{prefix}{bar:24} {pos}/{len} {msg}");
+                self.style(&format!("{{prefix}}{{bar:{BAR}}} {{pos}}/{{len}} {{msg}}"));
                 self.show_position(done, of);
             }
             None if self.host.is_some() => self.style("{spinner} {wide_msg}"),
@@ -198,7 +198,7 @@ impl Progress {
         let text = visible::line(text);
         match &self.host {
             Some(host) => self.bar.set_message(format!("{host}: {text}")),
-            None => self.bar.set_message(shortened(&text, self.room())),
+            None => self.bar.set_message(cut_name(&text, self.room())),
         }
     }
 
@@ -211,14 +211,6 @@ impl Progress {
 
 /// The width of the bar.
 const BAR: usize = 24;
-
-/// Returns the text, cut to `room` columns.
-fn shortened(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
-}
 
 /// Writes the time that is left, once it is known.
 fn time_left(state: &ProgressState, line: &mut dyn std::fmt::Write) {
@@ -320,7 +312,7 @@ impl Observer for Progress {
             }
             Event::Opening(progress) => {
                 self.message(&activity_text(&progress.activity));
-                self.style("{bar:24} {bytes}/{total_bytes} {msg}{left}");
+                self.style(&format!("{{bar:{BAR}}} {{bytes}}/{{total_bytes}} {{msg}}{{left}}"));
                 self.show_position(progress.done, progress.total);
             }
             Event::Provisioning { block, target } => {
@@ -436,17 +428,5 @@ impl Observer for Progress {
             }
             Event::Warning(warning) => warn(warning, &|text| self.tell(text)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_message_is_cut_to_the_columns_beside_the_bar() {
-        assert_eq!(shortened("naïve", 5), "naïve");
-        assert_eq!(shortened("naïve", 4), "naï…");
-        assert_eq!(shortened("naïve", 0), "…");
     }
 }
