@@ -48,7 +48,7 @@ pub enum Observation {
         in_ns: u64,
         /// Whether it waited for something else than a processor.
         blocked: bool,
-        /// Where it waits; none if it could run. A thread of the kernel that waits for work has [no stack](StackId::is_user).
+        /// The stack of the wait; none if it could run. A thread of the kernel that waits for work has [none](StackId::is_user).
         stack: StackId,
     },
     /// A thread ran.
@@ -411,7 +411,7 @@ const BLOCKED: u64 = 0xcf;
 const FOR_WORK: i32 = 0x81;
 /// A flag of STACK_ID: the stack in user mode. Threads of the kernel have none, and the kernel answers EFAULT at once.
 const USER_STACK: i32 = 1 << 8;
-/// One of so many waits of a kernel thread has a stack, at random. A power of two.
+/// The number of waits of kernel threads of which one has a stack, at random. A power of two.
 const KERNEL_STACKS: i32 = 8;
 /// The id of a stack that the programs left out.
 const NO_STACK: i32 = -libc::ENODATA;
