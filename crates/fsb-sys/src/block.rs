@@ -171,6 +171,7 @@ const ALIGNMENT: usize = 4096;
 /// Writes a whole medium once, so that no later write is a first write: `size` incompressible bytes from the start of
 /// `file`, in large writes, made durable. The bytes are a function of the seed. Calls `progress` with the number of
 /// bytes written.
+// A generic function would be compiled with its caller, without the optimisation that tests have for this crate.
 pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);

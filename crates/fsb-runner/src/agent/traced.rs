@@ -1,6 +1,7 @@
 //! Traces the samples of a case: where the worker's threads wait and run between their first and last timed calls.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::AddAssign;
 
 use fsb_engine::{Measurement, Profile};
 use fsb_model::traced::{
@@ -211,7 +212,7 @@ impl TraceTally {
                 }
                 Observation::Contended { thread, process, from_ns, to_ns, stack } if thread != process => {
                     for part in overlaps(&windows, [from_ns, to_ns]) {
-                        self.locks.entry(stack).or_default().add(part, &flushes);
+                        *self.locks.entry(stack).or_default() += StackTime::of(part, &flushes);
                     }
                 }
                 Observation::Committed { kind, device, at_ns } => {
@@ -351,11 +352,7 @@ fn kernel_threads(
         sum.run_ns += run_ns;
         sum.run_queue_ns += run_queue_ns;
         sum.waits.extend(waits);
-        for (_, time) in left_out {
-            rest.count += time.count;
-            rest.ns += time.ns;
-            rest.flush_ns += time.flush_ns;
-        }
+        left_out.into_iter().for_each(|(_, time)| *rest += time);
     }
     let of_all = |(mut sum, rest): (KernelThreads, StackTime)| {
         add_left_out(&mut sum.waits, rest);
@@ -401,18 +398,25 @@ fn divide(
     for [from, to] in overlaps(windows, [out_ns, in_ns]) {
         run_queue_ns += to.saturating_sub(able_ns.max(from));
         if from < to.min(able_ns) {
-            waits.entry(stack).or_default().add([from, to.min(able_ns)], flushes);
+            *waits.entry(stack).or_default() += StackTime::of([from, to.min(able_ns)], flushes);
         }
     }
     run_queue_ns
 }
 
 impl StackTime {
-    /// Adds an interval.
-    fn add(&mut self, interval: [u64; 2], flushes: &[[u64; 2]]) {
-        self.count += 1;
-        self.ns += length(interval);
-        self.flush_ns += overlaps(flushes, interval).map(length).sum::<u64>();
+    /// Returns the time of one interval.
+    fn of(interval: [u64; 2], flushes: &[[u64; 2]]) -> StackTime {
+        let flush_ns = overlaps(flushes, interval).map(length).sum();
+        StackTime { count: 1, ns: length(interval), flush_ns }
+    }
+}
+
+impl AddAssign for StackTime {
+    fn add_assign(&mut self, other: StackTime) {
+        self.count += other.count;
+        self.ns += other.ns;
+        self.flush_ns += other.flush_ns;
     }
 }
 

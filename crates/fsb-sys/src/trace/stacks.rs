@@ -590,15 +590,20 @@ impl Assembler {
     /// the stack in the map is taken, uses the place that it has without its innermost function.
     fn stack_id(&mut self, known: &Known) {
         let found = [0, 1].map(|skipped| {
-            self.copy(R1, R6);
-            self.wide(R2, known.stacks as u64, MAP);
-            self.set(R3, skipped);
-            self.call(STACK_ID);
+            self.call_stack_id(known, skipped);
             self.jump_unless_equal(R0, PLACE_TAKEN)
         });
         self.count_lost(known);
         self.set(R0, PLACE_TAKEN);
         found.into_iter().for_each(|jump| self.land(jump));
+    }
+
+    /// Stores the answer of STACK_ID for the context in R6 into R0. The low bits of `flags` are the number of functions to skip.
+    fn call_stack_id(&mut self, known: &Known, flags: i32) {
+        self.copy(R1, R6);
+        self.wide(R2, known.stacks as u64, MAP);
+        self.set(R3, flags);
+        self.call(STACK_ID);
     }
 
     fn count_lost(&mut self, known: &Known) {
@@ -667,8 +672,8 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.delete(known.asleep, KEY);
     [idles, unknown].into_iter().for_each(|jump| asm.land(jump));
     // The previous thread, which is still the current one. An idle processor has none.
-    asm.load_half(R9, R6, at.previous);
-    asm.end_if_equal(R9, 0);
+    asm.load_half(R1, R6, at.previous);
+    asm.end_if_equal(R1, 0);
     asm.set(R9, 0);
     asm.call_number_task(known.namespace);
     let elsewhere = asm.jump_unless_equal(R0, 0);
@@ -701,10 +706,7 @@ fn switches(known: &Known, at: &Switch) -> Vec<u64> {
     asm.stack_id(known);
     let walked = asm.jump();
     asm.land(for_work);
-    asm.copy(R1, R6);
-    asm.wide(R2, known.stacks as u64, MAP);
-    asm.set(R3, USER_STACK);
-    asm.call(STACK_ID);
+    asm.call_stack_id(known, USER_STACK);
     [runnable, left_out, walked].into_iter().for_each(|jump| asm.land(jump));
     asm.store(R10, ENTRY + asleep::STACK, R0);
     asm.load(R1, R10, CURRENT);
