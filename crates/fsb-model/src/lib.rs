@@ -46,8 +46,8 @@ pub use trial::{Interference, Outcome, Phase, Trial};
 pub use units::Bytes;
 pub use warning::{UnbackedMemory, Warning};
 pub use workload::{
-    Access, Amount, BACKGROUND, Background, BackgroundLimit, CacheState, Cell, Durability, Maintenance, Params,
-    WorkloadSpec,
+    Access, Amount, BACKGROUND, Background, BackgroundLimit, CacheState, Cell, Durability, Maintenance, OwnDirectory,
+    Params, WorkloadSpec,
 };
 
 /// Returns the error codes of this crate.

@@ -192,9 +192,9 @@ impl Plan {
         self.targets.len().min(places)
     }
 
-    /// Returns the limits of all backgrounds.
+    /// Returns the limits of the processes of all backgrounds.
     pub fn background_limits(&self) -> impl Iterator<Item = BackgroundLimit> {
-        self.workloads.iter().filter_map(|workload| workload.background.as_ref()?.limit)
+        self.workloads.iter().filter_map(|workload| workload.background.as_ref()?.limit?.of_processes())
     }
 
     /// Returns the seconds that the workload, or else the plan, asks a sample to last.

@@ -61,7 +61,7 @@ pub const BACKGROUND: &str = "background";
 ///
 /// A plan writes a table with the name and the parameters, a table with a `command`, or the name alone. With `target`, the
 /// background runs on that target of the plan instead, which is idle otherwise.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "WrittenBackground")]
 pub struct Background {
@@ -70,15 +70,27 @@ pub struct Background {
     /// The name of the target that it runs on; absent for the target of the case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// The limits of its processes; absent if it has none.
+    /// The limits of its processes and files; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<BackgroundLimit>,
+    /// Whether its files are in a subvolume of their own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub subvolume: bool,
     /// The parameters.
     #[serde(flatten)]
     pub params: Params,
 }
 
-/// The limits that cgroups set for the processes of a background. At least one is present.
+/// The properties of the directory of a background that other directories on its target lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OwnDirectory {
+    /// It is a subvolume.
+    pub subvolume: bool,
+    /// The bytes that a quota leaves to it.
+    pub space: Option<Bytes>,
+}
+
+/// The limits that cgroups set for the processes of a background, and a quota for its files. At least one is present.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -106,6 +118,9 @@ pub struct BackgroundLimit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 10_000)))]
     pub io_weight: Option<u64>,
+    /// Bytes of its files: the quota of a project, or of a subvolume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<Bytes>,
 }
 
 impl BackgroundLimit {
@@ -115,11 +130,11 @@ impl BackgroundLimit {
     /// Returns the reason if a key is unknown, if a value is not above 0, or if the table is empty.
     fn parse(table: Value) -> Result<BackgroundLimit, String> {
         let limit: BackgroundLimit = serde_json::from_value(table).map_err(|error| format!("limit: {error}"))?;
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight } = limit;
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight, space } = limit;
         if io_weight.is_some_and(|weight| !IO_WEIGHTS.contains(&weight)) {
             return Err(format!("limit: io_weight is from {} to {}", IO_WEIGHTS.start(), IO_WEIGHTS.end()));
         }
-        let sizes = [memory, read_bps, write_bps].map(|size| size.map(|bytes| bytes.0 > 0));
+        let sizes = [memory, read_bps, write_bps, space].map(|size| size.map(|bytes| bytes.0 > 0));
         let rates = [read_iops, write_iops, io_weight].map(|rate| rate.map(|rate| rate > 0));
         let all = sizes.into_iter().chain(rates).chain([cpus.map(|cpus| cpus >= LEAST_CPUS && cpus.is_finite())]);
         match all.flatten().reduce(|one, other| one && other) {
@@ -127,6 +142,12 @@ impl BackgroundLimit {
             Some(false) => Err(format!("limit: every value is above 0, and cpus is at least {LEAST_CPUS}")),
             None => Err("limit: it has no key, such as write_bps = \"20M\"".to_owned()),
         }
+    }
+
+    /// Returns the limits that cgroups set, which is all but that of the files. Returns `None` if there are no others.
+    pub fn of_processes(&self) -> Option<BackgroundLimit> {
+        let others = BackgroundLimit { space: None, ..*self };
+        (others != BackgroundLimit::default()).then_some(others)
     }
 
     /// Returns the limits on the disk of the background as the files of cgroup version 2 name them, with their values.
@@ -150,7 +171,7 @@ const IO_WEIGHTS: RangeInclusive<u64> = 1..=10_000;
 
 impl fmt::Display for BackgroundLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight } = *self;
+        let BackgroundLimit { cpus, memory, read_bps, write_bps, read_iops, write_iops, io_weight, space } = *self;
         let size = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.to_string());
         let number = |number: Option<u64>| number.map(|number| number.to_string());
         let all = [
@@ -161,6 +182,7 @@ impl fmt::Display for BackgroundLimit {
             ("read_iops", number(read_iops)),
             ("write_iops", number(write_iops)),
             ("io_weight", number(io_weight)),
+            ("space", size(space)),
         ];
         let texts: Vec<_> = all.into_iter().filter_map(|(key, value)| Some(format!("{key} {}", value?))).collect();
         f.write_str(&texts.join(", "))
@@ -181,6 +203,8 @@ enum WrittenBackground {
         #[serde(default)]
         #[cfg_attr(feature = "schema", schemars(with = "Option<BackgroundLimit>"))]
         limit: Option<Value>,
+        #[serde(default)]
+        subvolume: bool,
         #[serde(flatten)]
         params: Params,
     },
@@ -191,17 +215,15 @@ impl TryFrom<WrittenBackground> for Background {
 
     fn try_from(written: WrittenBackground) -> Result<Background, String> {
         const COMMAND: &str = "command";
-        let limited = |limit: Option<Value>| limit.map(BackgroundLimit::parse).transpose();
         match written {
-            WrittenBackground::Name(name) => Ok(Background { name, target: None, limit: None, params: Params::new() }),
-            WrittenBackground::Table { name: Some(name), target, limit, params } => {
-                Ok(Background { name, target, limit: limited(limit)?, params })
-            }
-            WrittenBackground::Table { name: None, target, limit, params } if params.contains_key(COMMAND) => {
-                Ok(Background { name: COMMAND.to_owned(), target, limit: limited(limit)?, params })
-            }
-            WrittenBackground::Table { name: None, .. } => {
-                Err("a background needs the name of a workload, such as { name = \"write\" }, or a command".to_owned())
+            WrittenBackground::Name(name) => Ok(Background { name, ..Background::default() }),
+            WrittenBackground::Table { name, target, limit, subvolume, params } => {
+                let own = params.contains_key(COMMAND).then(|| COMMAND.to_owned());
+                let name = name
+                    .or(own)
+                    .ok_or("a background needs the name of a workload, such as { name = \"write\" }, or a command")?;
+                let limit = limit.map(BackgroundLimit::parse).transpose()?;
+                Ok(Background { name, target, limit, subvolume, params })
             }
         }
     }
@@ -212,10 +234,16 @@ impl Background {
     pub fn spec(&self) -> WorkloadSpec {
         WorkloadSpec::new(self.name.clone(), self.params.clone())
     }
+
+    /// Returns the directory that its files need. Returns `None` if any will do.
+    pub fn own_directory(&self) -> Option<OwnDirectory> {
+        let own = OwnDirectory { subvolume: self.subvolume, space: self.limit.and_then(|limit| limit.space) };
+        (own != OwnDirectory::default()).then_some(own)
+    }
 }
 
-/// Takes the name and the parameters of a workload. The parameter `target` names the target, and `limit` is the
-/// table of limits.
+/// Takes the name and the parameters of a workload. The parameter `target` names the target, `limit` is the table of
+/// limits, and `subvolume` is a Boolean.
 impl TryFrom<WorkloadSpec> for Background {
     type Error = String;
 
@@ -226,7 +254,12 @@ impl TryFrom<WorkloadSpec> for Background {
             // The command line reads a name such as `2` as a number.
             other => other.to_string(),
         });
-        Ok(Background { name, target, limit, params })
+        let subvolume = match params.remove("subvolume") {
+            None => false,
+            Some(Value::Bool(subvolume)) => subvolume,
+            Some(other) => return Err(format!("subvolume: {other} is neither true nor false")),
+        };
+        Ok(Background { name, target, limit, subvolume, params })
     }
 }
 
@@ -431,7 +464,7 @@ mod tests {
     fn a_background_is_a_name_a_table_or_a_command() {
         let background =
             |text: &str| read(&format!(r#"{{"name":"read","background":{text}}}"#)).map(|spec| spec.background);
-        let plain = Background { name: "write".to_owned(), target: None, limit: None, params: Params::new() };
+        let plain = Background { name: "write".to_owned(), ..Background::default() };
         assert_eq!(background(r#""write""#).expect("a name"), Some(plain.clone()));
         let sized = background(r#"{"name":"write","block_size":"1M"}"#).expect("a table").expect("a background");
         assert_eq!((sized.name.as_str(), &sized.params["block_size"]), ("write", &"1M".into()));
@@ -441,6 +474,15 @@ mod tests {
         assert_eq!((elsewhere.target.as_deref(), elsewhere.params.len()), (Some("noise"), 0));
         let typed = WorkloadSpec::new("write", [("target".to_owned(), "noise".into())].into());
         assert_eq!(Background::try_from(typed), Ok(elsewhere.clone()));
+        let apart = background(r#"{"name":"write","subvolume":true}"#).expect("a table").expect("a background");
+        assert_eq!(apart.own_directory(), Some(OwnDirectory { subvolume: true, space: None }));
+        assert_eq!((apart.params.len(), elsewhere.own_directory()), (0, None));
+        let typed = |value: Value| WorkloadSpec::new("write", [("subvolume".to_owned(), value)].into());
+        assert_eq!(Background::try_from(typed(true.into())), Ok(apart.clone()));
+        let error = Background::try_from(typed("yes".into())).expect_err("it is a text");
+        assert!(error.contains("neither true nor false"), "{error}");
+        let written = serde_json::to_string(&apart).expect("JSON");
+        assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), apart);
         let error = background(r#"{"block_size":"1M"}"#).expect_err("it has no name").to_string();
         assert!(error.contains("needs the name of a workload"), "{error}");
         let written = serde_json::to_string(&sized).expect("JSON");
@@ -462,8 +504,13 @@ mod tests {
         assert_eq!(limited.params.keys().collect::<Vec<_>>(), ["block_size"]);
         let written = serde_json::to_string(&limited).expect("JSON");
         assert_eq!(serde_json::from_str::<Background>(&written).expect("a background"), limited);
+        assert_eq!((limit.of_processes(), limited.own_directory()), (Some(limit), None));
+        let of_space = background(serde_json::json!({"space": "1G"})).expect("a limit");
+        assert_eq!(of_space.limit.expect("a limit").of_processes(), None);
+        assert_eq!(of_space.own_directory(), Some(OwnDirectory { subvolume: false, space: Some(Bytes(1 << 30)) }));
         for (limit, word) in [
             (serde_json::json!({}), "no key"),
+            (serde_json::json!({"space": 0}), "above 0"),
             (serde_json::json!({"write_bps": 0}), "above 0"),
             (serde_json::json!({"io_weight": 10_001}), "from 1 to 10000"),
             (serde_json::json!({"cpus": 0.001}), "at least"),

@@ -124,6 +124,9 @@ fn beside(
         () if own.maintenance.is_some() && background.limit.is_some() => {
             return refuse("an operation that needs root runs in no cgroup: leave 'limit' out");
         }
+        () if own.maintenance.is_some() && background.subvolume => {
+            return refuse("an operation on the whole file system has no files of its own: leave 'subvolume' out");
+        }
         () if profile.cache == CacheState::Out => {
             return refuse("the memory that may cache the files would be shared: use cache = \"cold\"");
         }
@@ -138,7 +141,8 @@ fn beside(
     let elsewhere = background.target.as_ref().map(|name| format!(" on {name}"));
     let limit = background.limit.map(|limit| format!(" limited to {limit}"));
     let [elsewhere, limit] = [elsewhere, limit].map(Option::unwrap_or_default);
-    profile.label = format!("{}, beside {}{elsewhere}{limit}", profile.label, own.label);
+    let apart = if background.subvolume { " in a subvolume" } else { "" };
+    profile.label = format!("{}, beside {}{elsewhere}{apart}{limit}", profile.label, own.label);
     profile.space += own.space;
     profile.inodes += own.inodes;
     Ok((Background { params: job.params(), ..background.clone() }, own))

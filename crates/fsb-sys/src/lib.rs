@@ -23,6 +23,7 @@ pub mod network;
 pub mod pinned;
 pub mod process;
 pub mod program;
+pub mod quota;
 pub mod sandbox;
 pub mod stack;
 pub mod swap;

@@ -8,7 +8,7 @@ use fsb_model::host::{DeviceId, DeviceRates, HostManifest, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::plan::VmSize;
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
-use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, Target, Warning};
+use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, OwnDirectory, Target, Warning};
 use fsb_sys::error::{Kind, TestbedError};
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +161,9 @@ pub struct Abilities {
     /// The maintenance operations that are not measured on it, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub no_maintenance: BTreeMap<Maintenance, String>,
+    /// The reason why no quota limits the space of a directory. Empty if one can.
+    #[serde(default)]
+    pub no_space_limit: String,
 }
 
 /// A method that makes data cold.
@@ -250,6 +253,11 @@ pub trait Testbed {
     fn repeatable(&self, _slot: Slot, _operation: Maintenance) -> Option<RepeatableMaintenance> {
         None
     }
+    /// Creates a directory for the files of a background below the root of the target, which the worker's user owns, and
+    /// returns its path. Fails if the abilities of the target exclude such a directory.
+    fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError>;
+    /// Removes the directory that [`Testbed::make_own_directory`] created, with its files. Does nothing if there is none.
+    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than

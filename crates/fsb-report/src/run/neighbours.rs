@@ -340,7 +340,7 @@ fn table(summary: &Summary, one: &BesideBackground) -> Table {
 mod tests {
     use fsb_model::metric::OPERATION_RATE;
     use fsb_model::observed::BackgroundWork;
-    use fsb_model::{Background, Cell, Params, Trial};
+    use fsb_model::{Background, Cell, Trial};
     use rand::{RngExt as _, SeedableRng as _};
     use rand_pcg::Pcg64Mcg;
 
@@ -355,8 +355,7 @@ mod tests {
         let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
         record.cells.retain(|cell| cell.label == ALONE);
         let mut workload = record.cells[0].workload.clone();
-        workload.background =
-            Some(Background { name: "write".to_owned(), target: None, limit: None, params: Params::new() });
+        workload.background = Some(Background { name: "write".to_owned(), ..Background::default() });
         let label = format!("{ALONE}, beside write 1M");
         record.cells.push(Cell { label: label.clone(), workload });
         let mut random = Pcg64Mcg::seed_from_u64(seed);

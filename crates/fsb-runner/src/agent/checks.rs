@@ -281,6 +281,7 @@ mod tests {
             why_not_cold: String::new(),
             why_not_durable: String::new(),
             no_maintenance: Default::default(),
+            no_space_limit: String::new(),
         }
     }
 

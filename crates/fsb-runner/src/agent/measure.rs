@@ -12,6 +12,7 @@
 //! A case with a background is a whole. The background is one more worker with a directory of its own, on the target of
 //! the case or on another one: it starts a second before the sample and is stopped after it.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use fsb_engine::{
@@ -20,7 +21,7 @@ use fsb_engine::{
 use fsb_model::observed::BackgroundWork;
 use fsb_model::timeline::Sustained;
 use fsb_model::trial::{NO_SPACE, Reason};
-use fsb_model::{Interference, Maintenance, WorkloadSpec};
+use fsb_model::{Interference, Maintenance, OwnDirectory, WorkloadSpec};
 use fsb_testbed::control::memory_limit::MemoryHold;
 use fsb_testbed::watch::{self, DeviceTimeline, Watch};
 use fsb_testbed::{
@@ -54,6 +55,8 @@ pub(super) struct BackgroundWorkers<'a> {
 struct CaseBackground {
     workload: WorkloadSpec,
     profile: Profile,
+    /// The directory that the agent makes for its files, if any other will not do.
+    own_directory: Option<OwnDirectory>,
 }
 
 impl CaseBackground {
@@ -62,7 +65,7 @@ impl CaseBackground {
         let Some(background) = &request.workload.background else { return Ok(None) };
         let workload = background.spec();
         let profile = workload::parse(&workload, &request.sizing)?.profile();
-        Ok(Some(CaseBackground { workload, profile }))
+        Ok(Some(CaseBackground { workload, profile, own_directory: background.own_directory() }))
     }
 
     /// Checks that it can run beside a case on a target, and that there is room for the files of both.
@@ -75,6 +78,12 @@ impl CaseBackground {
             return Err(Failure::NotApplicable("its background runs on this target".into()));
         }
         applicable(own, target).map_err(Failure::of_background)?;
+        let directory = self.own_directory.unwrap_or_default();
+        let subvolume = directory.subvolume.then(|| target.abilities.no_maintenance.get(&Maintenance::Subvolume));
+        let quota = directory.space.map(|_| &target.abilities.no_space_limit).filter(|why| !why.is_empty());
+        if let Some(why) = subvolume.flatten().or(quota) {
+            return Err(Failure::NotApplicable(why.clone().into()).of_background());
+        }
         if *slot == workers.slot {
             return fits((case.space + own.space, case.inodes + own.inodes), target);
         }
@@ -120,6 +129,7 @@ pub(super) fn measure_case(
             trial: *trial,
             tally: Tally::new(workers.target, background.is_some()),
             worker: None,
+            background_root: None,
             samples: 0,
             traced: TraceTally::default(),
             failed: applicable.err(),
@@ -230,6 +240,8 @@ struct Place<'a, 'p> {
     trial: SlotTrial,
     tally: Tally,
     worker: Option<Worker>,
+    /// The directory of the background, if it has one of its own.
+    background_root: Option<PathBuf>,
     /// Samples that count.
     samples: u32,
     /// The times of the worker's threads in them; empty unless the case is traced.
@@ -389,20 +401,42 @@ impl Case<'_, '_> {
             let Some(task) = self.background_task(at, step).filter(|_| takes_part) else { continue };
             let Some(limits) = self.background_limits(at, step) else { continue };
             let started = Instant::now();
-            let done = Worker::open(&limits).and_then(|mut worker| {
+            let made = if step == Step::Prepare { self.make_own_directory(at) } else { Ok(()) };
+            let done = made.and_then(|()| {
+                let mut worker = Worker::open(&limits)?;
                 worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
                 worker.close();
                 Ok(())
             });
-            if let Err(error) = done
+            let removed = if step == Step::Cleanup { self.remove_own_directory(at) } else { Ok(()) };
+            if let Err(failure) = done.and(removed)
                 && self.takes_part(at)
             {
-                self.leave(at, Failure::from(error).of_background());
+                self.leave(at, failure.of_background());
             }
             let spent = &mut self.places[at].tally.spent;
             let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
             *seconds += started.elapsed().as_secs_f64();
         }
+    }
+
+    /// Makes the directory of the background, if it needs one of its own.
+    fn make_own_directory(&mut self, at: usize) -> Result<(), Failure> {
+        let Some(own) = self.background.and_then(|background| background.own_directory) else { return Ok(()) };
+        let made = self.testbed.make_own_directory(self.background_slot(at), own);
+        self.places[at].background_root = Some(made.map_err(|error| Failure::Failed(error.into()))?);
+        Ok(())
+    }
+
+    /// Removes it. The next block would find it otherwise.
+    fn remove_own_directory(&mut self, at: usize) -> Result<(), Failure> {
+        let Some(own) = self.background.and_then(|background| background.own_directory) else { return Ok(()) };
+        let removed = self.testbed.remove_own_directory(self.background_slot(at), own);
+        removed.map_err(|error| Failure::Failed(error.into()))
+    }
+
+    fn background_slot(&self, at: usize) -> Slot {
+        self.request.background_slot.unwrap_or(self.places[at].trial.slot)
     }
 
     /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
@@ -413,9 +447,10 @@ impl Case<'_, '_> {
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
     fn background_task(&self, at: usize, step: Step) -> Option<Task> {
-        let CaseBackground { workload, profile } = self.background.filter(|_| self.fake(at).is_none())?;
+        let CaseBackground { workload, profile, .. } = self.background.filter(|_| self.fake(at).is_none())?;
         let target = self.places[at].workers.background.as_ref()?.target;
-        let (root, MeasureRequest { sizing, seed, .. }) = (&target.root, self.request);
+        let root = self.places[at].background_root.as_ref().unwrap_or(&target.root);
+        let MeasureRequest { sizing, seed, .. } = self.request;
         let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
         Some(Task { background: true, ..plain })
     }
@@ -424,7 +459,7 @@ impl Case<'_, '_> {
     fn start_background(&mut self, at: usize) -> Result<Option<RunningBackground>, Failure> {
         let maintenance = self.background.and_then(|background| background.profile.maintenance);
         if let Some(operation) = maintenance.filter(|_| self.fake(at).is_none()) {
-            let slot = self.request.background_slot.unwrap_or(self.places[at].trial.slot);
+            let slot = self.background_slot(at);
             let perform = self.testbed.repeatable(slot, operation).ok_or_else(|| {
                 let why = format!("the driver of this file system does not support {}", operation.name());
                 Failure::NotApplicable(why.into()).of_background()

@@ -113,7 +113,7 @@ impl Server<'_> {
         let programs_of = |spec: &WorkloadSpec| programs(spec, &request.sizing, self.targets.len());
         let own = programs_of(&request.workload);
         let beside = request.workload.background.as_ref().map(|background| programs_of(&background.spec()));
-        let limit = request.workload.background.as_ref().and_then(|background| background.limit);
+        let limit = request.workload.background.as_ref().and_then(|background| background.limit?.of_processes());
         if limit.is_none() {
             self.testbed.end_limits()?;
         }

@@ -10,7 +10,7 @@ use fsb_model::error::Tried;
 use fsb_model::host::{VmKernel, VmRecord};
 use fsb_model::observed::Rpcs;
 use fsb_model::units::show_bytes;
-use fsb_model::{BackgroundLimit, Coded, Maintenance, Place, Plan, Target, Warning};
+use fsb_model::{BackgroundLimit, Coded, Maintenance, OwnDirectory, Place, Plan, Target, Warning};
 use fsb_testbed::ledger::Owner;
 use fsb_testbed::vm::{HostDisk, needs};
 use fsb_testbed::watch::{DeviceTimeline, Watch};
@@ -394,6 +394,14 @@ impl Testbed for GuestTestbed {
 
     fn repeatable(&self, slot: Slot, operation: Maintenance) -> Option<RepeatableMaintenance> {
         self.inner.repeatable(slot, operation)
+    }
+
+    fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
+        self.inner.make_own_directory(slot, own)
+    }
+
+    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError> {
+        self.inner.remove_own_directory(slot, own)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

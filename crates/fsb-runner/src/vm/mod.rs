@@ -619,6 +619,7 @@ mod tests {
                 why_not_cold,
                 why_not_durable,
                 no_maintenance: Default::default(),
+                no_space_limit: String::new(),
             },
             free_bytes: 1,
             free_inodes: 1,

@@ -8,7 +8,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, mount};
 
 use super::file_system::{
-    self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, Tools, ask_about,
+    self, Choice, FileSystem, Hazard, Idle, Inspection, Journal, MaintenanceCommands, SubvolumeCommands, Tools,
+    ask_about,
 };
 use super::kernel_compatibility::{self, Feature, Version};
 use crate::declared::OptionGroup::{Access, Data, Durability, Layout, Resources};
@@ -132,7 +133,6 @@ impl FileSystem for Btrfs {
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let point = point.to_string_lossy();
         let made = format!("{point}/fsb-made");
-        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let create = words(&["btrfs", "subvolume", "create", &made]);
         let snapshot = words(&["btrfs", "subvolume", "snapshot", "-r", &point, &made]);
         let delete = words(&["btrfs", "subvolume", "delete", "-c", &made]);
@@ -157,6 +157,27 @@ impl FileSystem for Btrfs {
             }
         };
         Some(MaintenanceCommands { before, timed, after })
+    }
+
+    /// From btrfs-subvolume(8), btrfs-quota(8) and btrfs-qgroup(8). Quotas are counted only while there is a limit.
+    fn subvolume(&self, point: &Path, directory: &Path, space: Option<u64>) -> Option<SubvolumeCommands> {
+        let [point, directory] = [point, directory].map(Path::to_string_lossy);
+        let mut commands = SubvolumeCommands {
+            make: vec![words(&["btrfs", "subvolume", "create", &directory])],
+            remove: vec![
+                words(&["btrfs", "subvolume", "delete", "-c", &directory]),
+                words(&["btrfs", "subvolume", "sync", &point]),
+            ],
+        };
+        if let Some(space) = space {
+            commands.make.extend([
+                words(&["btrfs", "quota", "enable", &point]),
+                words(&["btrfs", "quota", "rescan", "-w", &point]),
+                words(&["btrfs", "qgroup", "limit", &space.to_string(), &directory]),
+            ]);
+            commands.remove.push(words(&["btrfs", "quota", "disable", &point]));
+        }
+        Some(commands)
     }
 
     fn scrubs(&self) -> bool {
@@ -213,6 +234,10 @@ impl FileSystem for Btrfs {
         inspection.geometry.profiles = profiles(&chunks);
         inspection
     }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Returns the directory of the mounted volume that the block device `name` is part of.

@@ -118,6 +118,10 @@ impl FileSystem for Ext {
         defragments.then(|| MaintenanceCommands::only(command()))
     }
 
+    fn project_quotas(&self) -> Option<&'static str> {
+        (self.name == "ext4").then_some("ext4,prjquota,mkfs=\"-O quota,project\"")
+    }
+
     fn maintenance_programs(&self) -> &'static [&'static str] {
         if self.name == "ext4" { &["e4defrag"] } else { &[] }
     }

@@ -87,6 +87,15 @@ pub struct MaintenanceCommands {
     pub after: Vec<Vec<String>>,
 }
 
+/// The commands of a subvolume. All programs are among [`Tools::programs`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SubvolumeCommands {
+    /// Make it, and limit its space.
+    pub make: Vec<Vec<String>>,
+    /// Remove it with its files, and restore the state before.
+    pub remove: Vec<Vec<String>>,
+}
+
 /// The parts of commands that concern an external journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExternalJournal {
@@ -214,6 +223,16 @@ pub trait FileSystem: Sync {
     /// operation.
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let _ = (operation, point);
+        None
+    }
+    /// Returns the commands that make `directory` a subvolume of the file system that is mounted at `point`, with at most
+    /// `space` bytes. Returns `None` if it has no subvolumes.
+    fn subvolume(&self, point: &Path, directory: &Path, space: Option<u64>) -> Option<SubvolumeCommands> {
+        let _ = (point, directory, space);
+        None
+    }
+    /// Returns a target of it whose project quotas are on. Returns `None` if it has none.
+    fn project_quotas(&self) -> Option<&'static str> {
         None
     }
     /// Returns whether the kernel checks the checksums of everything in it while it is mounted: `BTRFS_IOC_SCRUB`.

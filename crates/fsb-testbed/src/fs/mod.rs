@@ -36,7 +36,7 @@ use std::time::Duration;
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
     Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MaintenanceCommands,
-    MountRequest, Mounted, Tools, Tune,
+    MountRequest, Mounted, SubvolumeCommands, Tools, Tune,
 };
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;

@@ -120,6 +120,7 @@ impl ReadyDirectory {
                 .into_iter()
                 .map(|operation| (operation, "the file system of a directory is in use by others".to_owned()))
                 .collect(),
+            no_space_limit: "the file system of a directory is in use by others".to_owned(),
         };
         Ok(Provisioned {
             record,

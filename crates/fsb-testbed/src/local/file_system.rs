@@ -8,9 +8,9 @@ use std::time::Duration;
 use fsb_model::host::DeviceRates;
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{Risk, TargetRecord};
-use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium};
+use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium, OwnDirectory};
 use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program};
+use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program, quota};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
@@ -18,7 +18,7 @@ use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{
     self, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands, MountRequest,
-    Mounted, Version,
+    Mounted, SubvolumeCommands, Version,
 };
 use crate::medium::{OpenMedium, probe};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
@@ -230,23 +230,29 @@ impl ReadyFileSystem {
 
     /// Creates a directory that the worker's user owns. The root directory of the file system stays root's.
     fn make_root(&self) -> Result<(), TestbedError> {
-        let fail = |verb: &str, error: &std::io::Error| {
-            TestbedError::trial(format!("{} cannot be written to", self.member.name()))
-                .tried(attempt(verb, &self.root, error))
-        };
-        std::fs::create_dir(&self.root).map_err(|error| fail("make", &error))?;
+        std::fs::create_dir(&self.root).map_err(|error| self.not_made(&self.root, "make", &error))?;
         if let Some(key) = &self.key {
             encryption::encrypt(&self.root, key)
                 .map_err(|errno| not_encrypted(self.member, "FS_IOC_SET_ENCRYPTION_POLICY", &self.root, errno))?;
         }
+        self.give_to_user(&self.root)
+    }
+
+    fn give_to_user(&self, directory: &Path) -> Result<(), TestbedError> {
+        let fail = |verb: &str, error: &std::io::Error| self.not_made(directory, verb, error);
         let (uid, gid) = self.user;
         // File systems without owners refuse this, and show the owner from the mount options.
-        let changed = std::os::unix::fs::chown(&self.root, Some(uid), Some(gid));
-        let shown = std::fs::metadata(&self.root).map_err(|error| fail("stat", &error))?;
+        let changed = std::os::unix::fs::chown(directory, Some(uid), Some(gid));
+        let shown = std::fs::metadata(directory).map_err(|error| fail("stat", &error))?;
         if std::os::unix::fs::MetadataExt::uid(&shown) != uid {
             changed.map_err(|error| fail("chown", &error))?;
         }
-        rustix::fs::chmod(&self.root, 0o755.into()).map_err(|errno| fail("chmod", &errno.into()))
+        rustix::fs::chmod(directory, 0o755.into()).map_err(|errno| fail("chmod", &errno.into()))
+    }
+
+    fn not_made(&self, directory: &Path, verb: &str, error: &std::io::Error) -> TestbedError {
+        TestbedError::trial(format!("{} cannot be written to", self.member.name()))
+            .tried(attempt(verb, directory, error))
     }
 
     fn describe(
@@ -308,6 +314,7 @@ impl ReadyFileSystem {
             why_not_cold: why(self.cold.is_some(), "keeps its files in memory: they are never cold"),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
             no_maintenance: self.no_maintenance(),
+            no_space_limit: self.no_space_limit(),
         };
         Ok(Provisioned {
             record,
@@ -382,6 +389,70 @@ impl ReadyFileSystem {
             },
         };
         Maintenance::ALL.into_iter().filter_map(|operation| Some((operation, why(operation)?))).collect()
+    }
+
+    /// Returns the reason why no quota limits the space of a directory. Returns an empty text if one can.
+    fn no_space_limit(&self) -> String {
+        if self.has_project_quotas() || self.subvolume(OwnDirectory::default()).is_some() {
+            return String::new();
+        }
+        let name = self.member.name();
+        match self.member.project_quotas() {
+            Some(target) => format!("its project quotas are off: use {target}"),
+            None => format!("fsb knows no quota that limits a directory of {name}"),
+        }
+    }
+
+    fn has_project_quotas(&self) -> bool {
+        let options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
+        options.iter().any(|option| option == "prjquota")
+    }
+
+    fn own_directory(&self) -> PathBuf {
+        self.root.join("fsb-own")
+    }
+
+    fn subvolume(&self, own: OwnDirectory) -> Option<SubvolumeCommands> {
+        self.member.subvolume(&self.point, &self.own_directory(), own.space.map(|space| space.0))
+    }
+
+    /// Creates a directory for the files of a background: a subvolume if it is to be one or if only those are limited here,
+    /// otherwise the root of a project.
+    pub fn make_own_directory(&self, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
+        /// Any number but 0, which all other files have.
+        const PROJECT: u32 = 1;
+        let directory = self.own_directory();
+        if let Some(commands) = self.subvolume(own) {
+            self.run_all(&commands.make)?;
+        } else {
+            std::fs::create_dir(&directory).map_err(|error| self.not_made(&directory, "make", &error))?;
+            if let Some(space) = own.space {
+                quota::limit_project(&directory, &self.source, PROJECT, space.0)
+                    .map_err(|error| self.not_made(&directory, "set the project quota of", &error))?;
+            }
+        }
+        self.give_to_user(&directory)?;
+        Ok(directory)
+    }
+
+    /// Removes the directory of a background with its files.
+    pub fn remove_own_directory(&self, own: OwnDirectory) -> Result<(), TestbedError> {
+        let directory = self.own_directory();
+        if !directory.exists() {
+            return Ok(());
+        }
+        match self.subvolume(own) {
+            Some(commands) => self.run_all(&commands.remove),
+            None => std::fs::remove_dir_all(&directory).map_err(|error| {
+                TestbedError::trial("the directory of a background remains")
+                    .tried(attempt("remove", &directory, &error))
+            }),
+        }
+    }
+
+    fn run_all(&self, commands: &[Vec<String>]) -> Result<(), TestbedError> {
+        let package = self.member.tools().map_or("", |tools| tools.package);
+        commands.iter().try_for_each(|words| run(words, package, &self.point, &self.held).map(drop))
     }
 
     /// Performs an operation on the whole file system. The root path stays valid.
@@ -673,21 +744,24 @@ fn perform(
     point: &Path,
     held: &Held,
 ) -> Result<Maintained, TestbedError> {
-    let run = |words: &Vec<String>| {
-        let program = program::require(&words[0], package)?;
-        // Named by its mount point, the target is the one that the program sees.
-        let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, &[]));
-        let (output, time, cpu_seconds) = run?;
-        match output.status.success() {
-            true => Ok(Maintained { time, cpu_seconds }),
-            false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
-                .tried(program::last_lines(&output.stderr))),
-        }
-    };
+    let run = |words: &Vec<String>| run(words, package, point, held);
     commands.before.iter().try_for_each(|words| run(words).map(drop))?;
     let done = run(&commands.timed)?;
     commands.after.iter().try_for_each(|words| run(words).map(drop))?;
     Ok(done)
+}
+
+/// Runs a command on the file system that is mounted at `point`.
+fn run(words: &[String], package: &str, point: &Path, held: &Held) -> Result<Maintained, TestbedError> {
+    let program = program::require(&words[0], package)?;
+    // Named by its mount point, the target is the one that the program sees.
+    let run = program::run_timed(&program, &words[1..], point, |command| held.start(command, &[]));
+    let (output, time, cpu_seconds) = run?;
+    match output.status.success() {
+        true => Ok(Maintained { time, cpu_seconds }),
+        false => Err(TestbedError::trial(format!("{} failed ({})", words.join(" "), output.status))
+            .tried(program::last_lines(&output.stderr))),
+    }
 }
 
 #[cfg(test)]

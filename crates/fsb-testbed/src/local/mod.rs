@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fsb_model::observed::Rpcs;
 use fsb_model::run::{ControlRecord, TargetRecord};
-use fsb_model::{BackgroundLimit, FileSystemSpec, Geometry, Maintenance, Target, TargetKind, Warning};
+use fsb_model::{BackgroundLimit, FileSystemSpec, Geometry, Maintenance, OwnDirectory, Target, TargetKind, Warning};
 use fsb_sys::cgroup::{self, Hierarchy, PROCESSES};
 use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block};
@@ -394,6 +394,14 @@ impl Testbed for LocalTestbed {
         self.slots.get(&slot)?.repeatable(operation)
     }
 
+    fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
+        self.occupied(slot)?.file_system()?.make_own_directory(own)
+    }
+
+    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError> {
+        self.occupied(slot)?.file_system()?.remove_own_directory(own)
+    }
+
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
         quiet::drop_caches(&Roots::default())
     }
@@ -622,6 +630,16 @@ impl OccupiedSlot {
         }
     }
 
+    /// Returns the file system that this run made.
+    pub fn file_system(&self) -> Result<&ReadyFileSystem, TestbedError> {
+        match &self.state {
+            SlotState::None | SlotState::Null | SlotState::Directory(_) => {
+                Err(TestbedError::trial("only a file system of this run has subvolumes and quotas for a background"))
+            }
+            SlotState::FileSystem(ready) => Ok(ready),
+        }
+    }
+
     pub fn repeatable(&self, operation: Maintenance) -> Option<RepeatableMaintenance> {
         match &self.state {
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
@@ -730,6 +748,7 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
             why_not_cold: String::new(),
             why_not_durable: String::new(),
             no_maintenance: BTreeMap::new(),
+            no_space_limit: String::new(),
         },
         free_bytes: u64::MAX,
         free_inodes: u64::MAX,

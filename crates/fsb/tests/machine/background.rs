@@ -216,6 +216,43 @@ fn snapshots_are_deleted_beside_a_log_where_there_are_any() {
     assert!(ext4["error"].as_str().unwrap().contains("its background is not applicable: ext4 has no subvolumes"));
 }
 
+/// The root of a subvolume has inode 256, and a background of 8 MB exceeds a quota of 4 MB.
+#[test]
+fn the_files_of_a_background_are_in_a_subvolume_or_below_a_quota() {
+    needs!(root);
+    needs!(program "mkfs.ext4", "mkfs.btrfs");
+    let (before, scratch) = (traces(), scratch());
+    let case = |background: &str| {
+        format!("[[workload]]\nname = 'stat'\nfiles = 20\nsample_time = '1s'\nbackground = {{ {background} }}\n")
+    };
+    let write = "command = 'head -c 8000000 /dev/zero > f && sync f && rm f', durability = 'none'";
+    let plan = [
+        case("command = 'test $(stat -c %i ..) = 256 && sleep 0.1', subvolume = true, label = 'a subvolume'"),
+        case(&format!("{write}, limit = {{ space = '64M' }}, label = 'enough'")),
+        case(&format!("{write}, limit = {{ space = '4M' }}, label = 'too little'")),
+        "[repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n".to_owned(),
+    ];
+    fs::write(scratch.path().join("plan.toml"), plan.concat()).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "btrfs", "ext4", "--size", "512M", "--out", "run"]);
+    expect_no_traces(&before);
+    let trials = trials(&scratch.path().join("run"));
+    let error = |target: &str, label: &str| {
+        let mut all = of(&trials, true).into_iter().filter(|trial| trial["phase"] == "measured");
+        let own = all.find(|trial| trial["target"] == target && trial["workload"].as_str().unwrap().contains(label));
+        let own = own.unwrap_or_else(|| panic!("no trial of {target}, {label}: {}", stderr(&output)));
+        (own["outcome"].as_str().unwrap().to_owned(), own["error"].as_str().unwrap_or_default().to_owned())
+    };
+    for label in ["a subvolume in a subvolume", "enough limited to space 64M"] {
+        assert_eq!(error("btrfs", label), ("ok".to_owned(), String::new()));
+    }
+    let (outcome, why) = error("btrfs", "too little");
+    assert!(outcome == "failed" && why.contains("quota exceeded"), "{outcome}: {why}");
+    for (label, word) in [("a subvolume", "no subvolumes"), ("enough", "project quotas are off: use ext4,prjquota")] {
+        let (outcome, why) = error("ext4", label);
+        assert!(outcome == "not_applicable" && why.contains(word), "{outcome}: {why}");
+    }
+}
+
 #[test]
 fn a_background_that_fails_fails_its_case_with_the_cause() {
     needs!(root);

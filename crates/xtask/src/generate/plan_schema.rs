@@ -145,11 +145,13 @@ fn background() -> Value {
     let limit = json!({
         "type": "object",
         "minProperties": 1,
-        "description": "Limits of its processes: cpus, memory, read_bps, write_bps, read_iops, write_iops",
+        "description": "Limits of its processes, and the quota of its files: cpus, memory, read_bps, write_bps, read_iops, write_iops, \
+                        io_weight, space",
     });
+    let subvolume = json!({ "type": "boolean", "description": "Put its files into a subvolume of their own" });
     json!({
-        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit } }],
-        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target and limit",
+        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit, "subvolume": subvolume } }],
+        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target, limit and subvolume",
     })
 }
 

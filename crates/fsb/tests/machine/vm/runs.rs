@@ -126,15 +126,20 @@ fn guests_freeze_the_file_systems_that_support_it_and_check_all() {
     }
 }
 
-/// The kernel of this machine may lack quotas, which that of the guest has.
+/// The kernel of this machine may lack quotas, which that of the guest has. A background of 2 MB exceeds a limit of 1 MB.
 #[test]
-fn guests_count_space_by_project() {
+fn guests_count_and_limit_space_by_project() {
     let kernel = needs!(kernel());
     needs!(program "mkfs.ext4", "mkfs.xfs");
     let scratch = scratch();
     let plan = PLAN.split("[[workload]]").next().unwrap();
-    std::fs::write(scratch.path().join("quota.toml"), format!("{plan}[[workload]]\nname = 'create'\nfiles = 50\n"))
-        .unwrap();
+    let case = "[[workload]]\nname = 'create'\nfiles = 50\n";
+    let beside = |limit: &str| {
+        let command = format!("command = 'head -c 2000000 /dev/zero > f', limit = {{ space = '{limit}' }}");
+        format!("[[workload]]\nname = 'stat'\nfiles = 50\nsample_time = '1s'\nbackground = {{ {command} }}\n")
+    };
+    let plan = [plan, case, &beside("4M"), &beside("1M")].concat();
+    std::fs::write(scratch.path().join("quota.toml"), plan).unwrap();
     let ext4 = r#"ext4,mkfs="-O quota,project",prjquota"#;
     // ext4 without the feature has no place for the counters.
     let without = "plain=ext4,prjquota";
@@ -148,8 +153,11 @@ fn guests_count_space_by_project() {
         // The options are those that the kernel lists for the mount.
         let options = found["mount_options"].as_array().unwrap_or_else(|| panic!("{record:#}"));
         assert!(options.iter().any(|option| option == "prjquota"), "{found:#}");
-        let measured = made.iter().filter(|trial| trial["target"] == target && trial["outcome"] == "ok").count();
-        assert_eq!(measured, 2, "warm-up and one block: {made:#?}");
+        let measured: Vec<_> =
+            made.iter().filter(|trial| trial["target"] == target && trial["phase"] == "measured").collect();
+        let (ok, failed): (Vec<_>, Vec<_>) = measured.into_iter().partition(|trial| trial["outcome"] == "ok");
+        assert_eq!((ok.len(), failed.len()), (3, 1), "{made:#?}");
+        assert!(failed[0]["error"].as_str().unwrap().contains("quota"), "{:#}", failed[0]);
     }
     let refused = record["targets"]["plain"]["failed"].as_str().unwrap_or_else(|| panic!("{record:#}"));
     assert!(!refused.is_empty() && output.status.code() != Some(0), "{refused}");
