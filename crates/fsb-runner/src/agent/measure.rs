@@ -398,10 +398,10 @@ impl Case<'_, '_> {
             let is_lost =
                 matches!(self.places[at].failed, Some(Failure::Lost(_))) && self.request.background_slot.is_none();
             let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
-            let Some(task) = self.background_task(at, step).filter(|_| takes_part) else { continue };
-            let Some(limits) = self.background_limits(at, step) else { continue };
+            let Some(limits) = self.background_limits(at, step).filter(|_| takes_part) else { continue };
             let started = Instant::now();
             let made = if step == Step::Prepare { self.make_own_directory(at) } else { Ok(()) };
+            let Some(task) = self.background_task(at, step) else { continue };
             let done = made.and_then(|()| {
                 let mut worker = Worker::open(&limits)?;
                 worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
@@ -422,7 +422,7 @@ impl Case<'_, '_> {
 
     /// Makes the directory of the background, if it needs one of its own.
     fn make_own_directory(&mut self, at: usize) -> Result<(), Failure> {
-        let Some(own) = self.background.and_then(|background| background.own_directory) else { return Ok(()) };
+        let Some(own) = self.own_directory(at) else { return Ok(()) };
         let made = self.testbed.make_own_directory(self.background_slot(at), own);
         self.places[at].background_root = Some(made.map_err(|error| Failure::Failed(error.into()))?);
         Ok(())
@@ -430,9 +430,13 @@ impl Case<'_, '_> {
 
     /// Removes it. The next block would find it otherwise.
     fn remove_own_directory(&mut self, at: usize) -> Result<(), Failure> {
-        let Some(own) = self.background.and_then(|background| background.own_directory) else { return Ok(()) };
+        let Some(own) = self.own_directory(at) else { return Ok(()) };
         let removed = self.testbed.remove_own_directory(self.background_slot(at), own);
         removed.map_err(|error| Failure::Failed(error.into()))
+    }
+
+    fn own_directory(&self, at: usize) -> Option<OwnDirectory> {
+        self.background.filter(|_| self.fake(at).is_none())?.own_directory
     }
 
     fn background_slot(&self, at: usize) -> Slot {
