@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use fsb_model::error::Tried;
+use fsb_model::trial::Reason;
 use fsb_model::{RunRecord, StoppingRule, Trial, Warning};
 use fsb_testbed::Progress;
 
@@ -41,12 +42,13 @@ pub enum Event<'a> {
         /// Expected duration of them all.
         expected: Duration,
     },
-    /// A candidate of a race cannot be made.
+    /// A target cannot be made, for the whole run if it is a candidate of a race, otherwise in this block: all its trials
+    /// have this reason.
     Refused {
-        /// The candidate.
+        /// The target's name.
         target: &'a str,
         /// The error of mkfs or of the kernel.
-        why: &'a str,
+        reason: &'a Reason,
     },
     /// Warm-up of a race ended, and its rule is fixed.
     RacePlanned {

@@ -1,6 +1,6 @@
 //! Progress on the terminal, on standard error: one line with the current work and the expected time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -55,6 +55,8 @@ pub struct Progress {
     /// Failures that were printed, by target, workload, reason and whether the trial is retried: a command that cannot
     /// work fails in every block.
     failures: BTreeSet<(String, String, Option<String>, bool)>,
+    /// The newest error of each target that could not be made.
+    refused: BTreeMap<String, String>,
     /// The host that makes the run, if other hosts have lines beside this one.
     host: Option<String>,
 }
@@ -93,6 +95,7 @@ impl Progress {
             race_rounds: race,
             half_width: None,
             failures: BTreeSet::new(),
+            refused: BTreeMap::new(),
             host: beside.map(|(host, _)| host.to_owned()),
         };
         progress.show_trials();
@@ -363,8 +366,21 @@ impl Observer for Progress {
                 let fields = [("rule", serde_json::to_value(rule).unwrap_or_default())];
                 self.notify(&notice::STOPPING_RULE, fields, &format!("stopping rule: {}", stopping_rule_text(rule)));
             }
-            Event::Refused { target, why } => {
-                self.line(&format!("{}: cannot be made here: {why}", self.releases.shorten(target)));
+            Event::Refused { target, reason } => {
+                // The next block has other devices, which the error may name.
+                if self.refused.insert((*target).to_owned(), reason.text.clone()).is_none() {
+                    let name = self.releases.shorten(target);
+                    let fields = [
+                        ("target", (*target).into()),
+                        ("reason", reason.code.clone().into()),
+                        ("errno", reason.errno.clone().into()),
+                    ];
+                    self.notify(
+                        &notice::TARGET_FAILED,
+                        fields,
+                        &format!("{name} cannot be made here: {}", reason.text),
+                    );
+                }
             }
             Event::RacePlanned { rule } => self.line(&stopping_rule_text(rule)),
             Event::RaceRound { round, standing } => self.line(&format!("race round {round}: {standing}")),
@@ -410,6 +426,8 @@ impl Observer for Progress {
                         [("target", trial.target.as_str().into()), ("workload", trial.workload.as_str().into())];
                     let text = format!("{target}: {}: affected by interference ({why}), retried", trial.workload);
                     self.notify(&notice::RETRIED, fields, &text);
+                } else if self.refused.get(&trial.target).is_some_and(|why| trial.error.as_ref() == Some(why)) {
+                    // The target's own line has the reason.
                 } else if matches!(trial.outcome, Outcome::Failed | Outcome::Invalid) {
                     let again = if trial.superseded { ", retried" } else { "" };
                     let text = format!("{target}: {}: {}{again}", trial.workload, trial.reason());

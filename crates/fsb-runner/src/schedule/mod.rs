@@ -188,7 +188,7 @@ impl Schedule<'_> {
                     Err(AgentError::Refused(error)) => {
                         let record = self.run.record.targets.entry(name.clone()).or_default();
                         record.failed = Some(error.to_string());
-                        self.run.observer.event(&Event::Refused { target: &name, why: &error.to_string() });
+                        self.run.observer.event(&Event::Refused { target: &name, reason: &error.into() });
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -661,7 +661,7 @@ impl Schedule<'_> {
             Err(AgentError::Refused(error)) => error,
             Err(error) => return Err(error.into()),
         };
-        let (why, record) = (error.to_string(), self.run.record.targets.entry(name).or_default());
+        let (why, record) = (error.to_string(), self.run.record.targets.entry(name.clone()).or_default());
         // The plan knows that not every machine can make an optional target.
         let reply = if optional && error.kind == Kind::Machine {
             let reason = Reason { text: format!("not available here: {why}"), ..error.into() };
@@ -669,7 +669,9 @@ impl Schedule<'_> {
             TrialReply { outcome: Outcome::NotApplicable, ..failed(reason) }
         } else {
             record.failed = Some(why);
-            failed(error)
+            let reason = error.into();
+            self.run.observer.event(&Event::Refused { target: &name, reason: &reason });
+            failed(reason)
         };
         for cell in &block.cells {
             self.keep(&Measure { block, group, cell: *cell }, target, reply.clone(), None, false)?;

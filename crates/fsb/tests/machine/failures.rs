@@ -47,15 +47,22 @@ fn a_full_file_system_costs_its_trials_and_no_others() {
 }
 
 #[test]
-fn a_refused_mount_and_a_failing_mkfs_mark_the_target() {
+fn a_refused_mount_and_a_failing_mkfs_mark_the_target_and_are_printed_once() {
     needs!(root);
     let before = traces();
     let scratch = scratch();
     // An option that the driver knows and refuses on this device.
     let targets = ["refused=ext4,dax", "bad=ext4,mkfs=\"-O no_such_feature\"", "readonly=ext4,ro", "ext4"];
-    let output = tiny(&targets, "run", scratch.path());
+    tiny_plan(scratch.path());
+    let arguments = ["run", "tiny.toml", "--size", "64M", "--out", "run", JSON];
+    let output = fsb(scratch.path(), &[&arguments[..], &targets].concat());
     expect_code(&output, 4);
     let run = scratch.path().join("run");
+    let printed: Vec<Value> = messages(&output);
+    let of =
+        |code: &str| printed.iter().filter(|one| one["code"] == code).map(|one| &one["target"]).collect::<Vec<_>>();
+    assert_eq!(of("note/target-failed"), ["refused", "bad", "readonly"], "{printed:#?}");
+    assert_eq!(of("note/trial-failed"), [] as [&Value; 0], "{printed:#?}");
     for (target, reason) in [("refused", "DAX unsupported"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
         let all = outcomes(&run, target);
         assert_eq!(all.len(), 7, "{target}");
