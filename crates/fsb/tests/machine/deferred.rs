@@ -110,13 +110,18 @@ fn a_read_after_a_heavy_write_does_what_a_read_alone_does() {
             trial["workers"].as_array().unwrap().iter().map(|worker| worker["bytes"].as_u64().unwrap()).sum();
         trial["observed"]["device_read_bytes"].as_f64().unwrap() / asked as f64
     };
+    let is_unwritten = |trial: &Value| {
+        // sync(2) of any process of the machine writes the superblock of a clean ext2.
+        let most = if trial["target"].as_str().unwrap().starts_with("ext2") { 2 * 4096 } else { 0 };
+        trial["observed"]["device_write_bytes"].as_u64().unwrap() <= most
+    };
     assert_eq!(after.len(), 10, "two reads on each of five file systems");
     for trial in &after {
         let what = format!("{} at {}", trial["target"], trial["workload"]);
-        assert_eq!(trial["observed"]["device_write_bytes"], 0, "{what} wrote while it was read: {trial}");
+        assert!(is_unwritten(trial), "{what} wrote while it was read: {trial}");
         let same = |other: &&Value| other["target"] == trial["target"] && other["workload"] == trial["workload"];
         let same = alone.iter().find(same).unwrap();
-        assert_eq!(same["observed"]["device_write_bytes"], 0, "{what}, alone");
+        assert!(is_unwritten(same), "{what} wrote while it was read alone: {same}");
         let [with, without] = [share(trial), share(same)];
         // A warm read does not reach the device. A few blocks of metadata are stored beside cold data.
         assert!((with - without).abs() < 0.01, "{what}: {with} bytes read for a byte, alone {without}");
