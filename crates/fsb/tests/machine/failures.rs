@@ -59,8 +59,9 @@ fn a_refused_mount_and_a_failing_mkfs_mark_the_target_and_are_printed_once() {
     expect_code(&output, 4);
     let run = scratch.path().join("run");
     let printed: Vec<Value> = messages(&output);
-    let of =
-        |code: &str| printed.iter().filter(|one| one["code"] == code).map(|one| &one["target"]).collect::<Vec<_>>();
+    let of = |code: &str| {
+        printed.iter().filter(|one| one["code"] == code).map(|one| &one["fields"]["target"]).collect::<Vec<_>>()
+    };
     assert_eq!(of("note/target-failed"), ["refused", "bad", "readonly"], "{printed:#?}");
     assert_eq!(of("note/trial-failed"), [] as [&Value; 0], "{printed:#?}");
     for (target, reason) in [("refused", "DAX unsupported"), ("bad", "no_such_feature"), ("readonly", "ead-only")] {
