@@ -504,7 +504,7 @@ impl<'v> Anonymiser<'v> {
 
     /// Removes texts from the parameters of a background. Returns whether there were any.
     fn background(&mut self, background: Option<&mut Background>) -> bool {
-        background.is_some_and(|Background { name, target, limit: _, subvolume: _, params }| {
+        background.is_some_and(|Background { name, target, limit: _, subvolume: _, same_files: _, params }| {
             target.iter_mut().for_each(|target| self.target_name(target));
             self.params(name, params)
         })

@@ -76,6 +76,9 @@ pub struct Background {
     /// Whether its files are in a subvolume of their own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub subvolume: bool,
+    /// Whether it works on the files of the case and has none of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_files: bool,
     /// The parameters.
     #[serde(flatten)]
     pub params: Params,
@@ -205,6 +208,8 @@ enum WrittenBackground {
         limit: Option<Value>,
         #[serde(default)]
         subvolume: bool,
+        #[serde(default)]
+        same_files: bool,
         #[serde(flatten)]
         params: Params,
     },
@@ -217,13 +222,13 @@ impl TryFrom<WrittenBackground> for Background {
         const COMMAND: &str = "command";
         match written {
             WrittenBackground::Name(name) => Ok(Background { name, ..Background::default() }),
-            WrittenBackground::Table { name, target, limit, subvolume, params } => {
+            WrittenBackground::Table { name, target, limit, subvolume, same_files, params } => {
                 let own = params.contains_key(COMMAND).then(|| COMMAND.to_owned());
                 let name = name
                     .or(own)
                     .ok_or("a background needs the name of a workload, such as { name = \"write\" }, or a command")?;
                 let limit = limit.map(BackgroundLimit::parse).transpose()?;
-                Ok(Background { name, target, limit, subvolume, params })
+                Ok(Background { name, target, limit, subvolume, same_files, params })
             }
         }
     }
@@ -243,7 +248,7 @@ impl Background {
 }
 
 /// Takes the name and the parameters of a workload. The parameter `target` names the target, `limit` is the table of
-/// limits, and `subvolume` is a Boolean.
+/// limits, `subvolume` and `same_files` are Booleans.
 impl TryFrom<WorkloadSpec> for Background {
     type Error = String;
 
@@ -254,12 +259,13 @@ impl TryFrom<WorkloadSpec> for Background {
             // The command line reads a name such as `2` as a number.
             other => other.to_string(),
         });
-        let subvolume = match params.remove("subvolume") {
-            None => false,
-            Some(Value::Bool(subvolume)) => subvolume,
-            Some(other) => return Err(format!("subvolume: {other} is neither true nor false")),
+        let mut is_true = |key: &str| match params.remove(key) {
+            None => Ok(false),
+            Some(Value::Bool(value)) => Ok(value),
+            Some(other) => Err(format!("{key}: {other} is neither true nor false")),
         };
-        Ok(Background { name, target, limit, subvolume, params })
+        let [subvolume, same_files] = [is_true("subvolume")?, is_true("same_files")?];
+        Ok(Background { name, target, limit, subvolume, same_files, params })
     }
 }
 
@@ -479,6 +485,8 @@ mod tests {
         assert_eq!((apart.params.len(), elsewhere.own_directory()), (0, None));
         let typed = |value: Value| WorkloadSpec::new("write", [("subvolume".to_owned(), value)].into());
         assert_eq!(Background::try_from(typed(true.into())), Ok(apart.clone()));
+        let shared = background(r#"{"name":"write","same_files":true}"#).expect("a table").expect("a background");
+        assert!(shared.same_files && shared.own_directory().is_none() && shared.params.is_empty());
         let error = Background::try_from(typed("yes".into())).expect_err("it is a text");
         assert!(error.contains("neither true nor false"), "{error}");
         let written = serde_json::to_string(&apart).expect("JSON");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
+use fsb_engine::{ParamError, Profile, Renewal, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
 use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
@@ -105,6 +105,8 @@ fn beside(
         Err(error) => return refuse(&error.to_string()),
     };
     let own = job.profile();
+    let is_elsewhere = background.target.is_some() || background.own_directory().is_some();
+    let own_files = |profile: &Profile| (profile.files, profile.file_size);
     match () {
         () if spec.sustain.is_some() => {
             return refuse("sustained work has no background: leave 'sustain' or 'background' out");
@@ -127,6 +129,18 @@ fn beside(
         () if own.maintenance.is_some() && background.subvolume => {
             return refuse("an operation on the whole file system has no files of its own: leave 'subvolume' out");
         }
+        () if background.same_files && is_elsewhere => {
+            return refuse("it works on the files of the case: leave 'target', 'subvolume' and 'space' out");
+        }
+        () if background.same_files && own.maintenance.is_some() => {
+            return refuse("an operation on the whole file system works on no files: leave 'same_files' out");
+        }
+        () if background.same_files && own.program.is_none() && own.renewal == Renewal::Recreate => {
+            return refuse("it uses up its files, which are those of the case: leave 'same_files' out");
+        }
+        () if background.same_files && own.program.is_none() && own_files(&own) != own_files(profile) => {
+            return refuse("it works on the files of the case: give it the same 'files' and 'file_size'");
+        }
         () if profile.cache == CacheState::Out => {
             return refuse("the memory that may cache the files would be shared: use cache = \"cold\"");
         }
@@ -141,10 +155,16 @@ fn beside(
     let elsewhere = background.target.as_ref().map(|name| format!(" on {name}"));
     let limit = background.limit.map(|limit| format!(" limited to {limit}"));
     let [elsewhere, limit] = [elsewhere, limit].map(Option::unwrap_or_default);
-    let apart = if background.subvolume { " in a subvolume" } else { "" };
-    profile.label = format!("{}, beside {}{elsewhere}{apart}{limit}", profile.label, own.label);
-    profile.space += own.space;
-    profile.inodes += own.inodes;
+    let place = match (background.subvolume, background.same_files) {
+        (true, _) => " in a subvolume",
+        (_, true) => " on the same files",
+        _ => "",
+    };
+    profile.label = format!("{}, beside {}{elsewhere}{place}{limit}", profile.label, own.label);
+    if !background.same_files {
+        profile.space += own.space;
+        profile.inodes += own.inodes;
+    }
     Ok((Background { params: job.params(), ..background.clone() }, own))
 }
 

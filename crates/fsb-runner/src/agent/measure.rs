@@ -57,6 +57,8 @@ struct CaseBackground {
     profile: Profile,
     /// The directory that the agent makes for its files, if any other will not do.
     own_directory: Option<OwnDirectory>,
+    /// It works on the files of the case.
+    same_files: bool,
 }
 
 impl CaseBackground {
@@ -64,8 +66,12 @@ impl CaseBackground {
     fn parse(request: &MeasureRequest) -> Result<Option<CaseBackground>, ParamError> {
         let Some(background) = &request.workload.background else { return Ok(None) };
         let workload = background.spec();
-        let profile = workload::parse(&workload, &request.sizing)?.profile();
-        Ok(Some(CaseBackground { workload, profile, own_directory: background.own_directory() }))
+        let mut profile = workload::parse(&workload, &request.sizing)?.profile();
+        if background.same_files {
+            (profile.space, profile.inodes) = (0, 0);
+        }
+        let (own_directory, same_files) = (background.own_directory(), background.same_files);
+        Ok(Some(CaseBackground { workload, profile, own_directory, same_files }))
     }
 
     /// Checks that it can run beside a case on a target, and that there is room for the files of both.
@@ -394,6 +400,9 @@ impl Case<'_, '_> {
     /// Prepares or cleans up the files of the background, if there is one. A fake target has none. Those on another target
     /// remain if the target of the case is lost, and are removed.
     fn perform_background(&mut self, step: Step) {
+        if self.background.is_some_and(|background| background.same_files) {
+            return;
+        }
         for at in 0..self.places.len() {
             let is_lost =
                 matches!(self.places[at].failed, Some(Failure::Lost(_))) && self.request.background_slot.is_none();
@@ -451,12 +460,13 @@ impl Case<'_, '_> {
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
     fn background_task(&self, at: usize, step: Step) -> Option<Task> {
-        let CaseBackground { workload, profile, .. } = self.background.filter(|_| self.fake(at).is_none())?;
+        let CaseBackground { workload, profile, same_files, .. } =
+            self.background.filter(|_| self.fake(at).is_none())?;
         let target = self.places[at].workers.background.as_ref()?.target;
         let root = self.places[at].background_root.as_ref().unwrap_or(&target.root);
         let MeasureRequest { sizing, seed, .. } = self.request;
         let plain = Task::plain(step, workload.clone(), *sizing, root, *seed, profile.operations);
-        Some(Task { background: true, ..plain })
+        Some(Task { background: !same_files, ..plain })
     }
 
     /// Starts the background beside the next sample of a target, if there is one, and lets it lead in.

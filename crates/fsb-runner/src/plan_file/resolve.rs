@@ -550,6 +550,11 @@ mod tests {
             ("background = 'write'\nsustain = 2", "sustained work has no background"),
             ("background = { name = 'write', limit = { wbps = '1M' } }", "unknown field `wbps`"),
             ("background = { name = 'snapshot', limit = { cpus = 0.5 } }", "runs in no cgroup"),
+            ("background = { name = 'snapshot', subvolume = true }", "leave 'subvolume' out"),
+            ("background = { name = 'snapshot', same_files = true }", "leave 'same_files' out"),
+            ("background = { name = 'write', same_files = true, subvolume = true }", "leave 'target', 'subvolume' and"),
+            ("background = { name = 'create', same_files = true }", "uses up its files"),
+            ("background = { name = 'record-rewrite', file_size = '3M', same_files = true }", "the same 'files' and"),
         ] {
             let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
             let error = resolve(&text).unwrap_err().to_string();

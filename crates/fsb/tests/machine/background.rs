@@ -216,6 +216,36 @@ fn snapshots_are_deleted_beside_a_log_where_there_are_any() {
     assert!(ext4["error"].as_str().unwrap().contains("its background is not applicable: ext4 has no subvolumes"));
 }
 
+/// A writer changes the file that is read, and a command runs in the directory of the case.
+#[test]
+fn a_background_on_the_same_files_has_none_of_its_own() {
+    needs!(root);
+    needs!(program "mkfs.ext4");
+    let (before, scratch) = (traces(), scratch());
+    let case = |background: &str| {
+        let read = "name = 'read'\nfile_size = '4M'\nblock_size = '4K'\ncache = 'warm'\nsample_time = '1s'\n";
+        format!("[[workload]]\n{read}background = {{ {background}, same_files = true }}\n")
+    };
+    let plan = [
+        case("name = 'record-rewrite', file_size = '4M', block_size = '4K'"),
+        case(
+            "command = 'test ! -e ../fsb-background && ls -A | grep -q . && sleep 0.1', durability = 'none', label = 'a look'",
+        ),
+        "[repetition]\nblocks = 1\n[controls]\nguest-memory = 'off'\n".to_owned(),
+    ];
+    fs::write(scratch.path().join("plan.toml"), plan.concat()).unwrap();
+    let output = fsb(scratch.path(), &["run", "plan.toml", "ext4", "--size", "64M", "--out", "run"]);
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    let beside = of(&trials, true);
+    assert_eq!(beside.len(), 2, "{trials:#?}");
+    for trial in beside {
+        assert!(trial["workload"].as_str().unwrap().ends_with(" on the same files"), "{trial:#}");
+        assert!(trial["observed"]["background"]["operations"].as_u64() > Some(0), "{trial:#}");
+    }
+}
+
 /// The root of a subvolume has inode 256, and a background of 8 MB exceeds a quota of 4 MB.
 #[test]
 fn the_files_of_a_background_are_in_a_subvolume_or_below_a_quota() {

@@ -149,9 +149,10 @@ fn background() -> Value {
                         io_weight, space",
     });
     let subvolume = json!({ "type": "boolean", "description": "Put its files into a subvolume of their own" });
+    let same_files = json!({ "type": "boolean", "description": "Let it work on the files of the case" });
     json!({
-        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit, "subvolume": subvolume } }],
-        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target, limit and subvolume",
+        "anyOf": [{ "type": "string", "minLength": 1 }, { "type": "object", "properties": { "limit": limit, "subvolume": subvolume, "same_files": same_files } }],
+        "description": "Measure alone and beside this workload: its name, or a table with its name, parameters, target, limit, subvolume and same_files",
     })
 }
 
