@@ -58,6 +58,8 @@ pub struct Profile {
     pub divisible: bool,
     /// Whether a repetition may do more operations, passing over the data again.
     pub repeats_in_place: bool,
+    /// Whether it reads or overwrites records of complete files, which keep their names and sizes.
+    pub in_place: bool,
     /// Whether the timed work waits for the device. Calibration must then cover seconds, not tenths.
     pub reaches_device: bool,
     /// Whether cold means cold inodes and directories. POSIX_FADV_DONTNEED does not evict those.
@@ -106,6 +108,7 @@ impl Profile {
             operations: 1,
             divisible: false,
             repeats_in_place: false,
+            in_place: false,
             reaches_device: false,
             metadata_only: false,
             space: 0,

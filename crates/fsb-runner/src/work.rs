@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use fsb_engine::{ParamError, Profile, Renewal, Sizing, WorkUnit, workload};
+use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
-use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Plan, RunRecord, WorkloadSpec, metric};
+use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Params, Plan, RunRecord, WorkloadSpec, metric};
 use fsb_testbed::Setup;
 
 use crate::schedule::planner::LONGEST;
@@ -53,7 +53,7 @@ impl ParsedCell {
         }
         let mut workload = WorkloadSpec { params: job.params(), ..spec.clone() };
         if let Some(background) = &spec.background {
-            let (background, own) = beside(spec, background, &mut profile, sizing)?;
+            let (background, own) = beside(&workload, background, &mut profile, sizing)?;
             workload.background = Some(background);
             let cell = Cell { label: profile.label.clone(), workload };
             return Ok(ParsedCell { cell, profile, unit: None, background: Some(own) });
@@ -105,8 +105,11 @@ fn beside(
         Err(error) => return refuse(&error.to_string()),
     };
     let own = job.profile();
-    let is_elsewhere = background.target.is_some() || background.own_directory().is_some();
-    let own_files = |profile: &Profile| (profile.files, profile.file_size);
+    if background.same_files
+        && let Err(why) = on_same_files(background, (&job.params(), &own), (&spec.params, profile))
+    {
+        return refuse(why);
+    }
     match () {
         () if spec.sustain.is_some() => {
             return refuse("sustained work has no background: leave 'sustain' or 'background' out");
@@ -124,22 +127,10 @@ fn beside(
             );
         }
         () if own.maintenance.is_some() && background.limit.is_some() => {
-            return refuse("an operation that needs root runs in no cgroup: leave 'limit' out");
+            return refuse("an operation that needs root has neither a cgroup nor files: leave 'limit' out");
         }
         () if own.maintenance.is_some() && background.subvolume => {
             return refuse("an operation on the whole file system has no files of its own: leave 'subvolume' out");
-        }
-        () if background.same_files && is_elsewhere => {
-            return refuse("it works on the files of the case: leave 'target', 'subvolume' and 'space' out");
-        }
-        () if background.same_files && own.maintenance.is_some() => {
-            return refuse("an operation on the whole file system works on no files: leave 'same_files' out");
-        }
-        () if background.same_files && own.program.is_none() && own.renewal == Renewal::Recreate => {
-            return refuse("it uses up its files, which are those of the case: leave 'same_files' out");
-        }
-        () if background.same_files && own.program.is_none() && own_files(&own) != own_files(profile) => {
-            return refuse("it works on the files of the case: give it the same 'files' and 'file_size'");
         }
         () if profile.cache == CacheState::Out => {
             return refuse("the memory that may cache the files would be shared: use cache = \"cold\"");
@@ -166,6 +157,43 @@ fn beside(
         profile.inodes += own.inodes;
     }
     Ok((Background { params: job.params(), ..background.clone() }, own))
+}
+
+/// Checks that a background can work on the files of the case. Both are given by their parameters and profiles.
+///
+/// # Errors
+/// Returns the reason if one of the two changes which files there are, if the files of the two differ, or if the
+/// background makes a validity check of the case meaningless.
+fn on_same_files(
+    background: &Background,
+    (own_params, own): (&Params, &Profile),
+    (params, case): (&Params, &Profile),
+) -> Result<(), &'static str> {
+    /// The parameters that decide the names and sizes of files.
+    const FILES: [&str; 3] = ["files", "file_size", "files_per_directory"];
+    /// The parameters of a command that prepare or remove files.
+    const SCRIPTS: [&str; 4] = ["setup", "input", "prepare", "cleanup"];
+    let is_command = own.program.is_some();
+    let has_scripts = SCRIPTS.iter().any(|key| background.params.contains_key(*key));
+    match () {
+        () if background.target.is_some() || background.own_directory().is_some() => {
+            Err("it works on the files of the case: leave 'same_files' out, or 'target', 'subvolume' and 'space'")
+        }
+        () if !case.in_place => Err("the case uses up its files or makes new ones: leave 'same_files' out"),
+        () if case.cache.begins_cold() => Err(
+            "it reads the files of the case into memory: use cache = \"warm\" or \"any\", or leave 'same_files' out",
+        ),
+        () if is_command && has_scripts => {
+            Err("the files are those of the case: leave 'setup', 'input', 'prepare' and 'cleanup' of the command out")
+        }
+        () if is_command => Ok(()),
+        () if !own.in_place => Err("it uses up its files or makes new ones: leave 'same_files' out"),
+        () if own.backend != case.backend => Err("both work on the same files: give them the same 'backend'"),
+        () if FILES.iter().any(|key| own_params.get(*key) != params.get(*key)) => {
+            Err("both work on the same files: give them the same 'files', 'file_size' and 'files_per_directory'")
+        }
+        () => Ok(()),
+    }
 }
 
 impl CellUnit {

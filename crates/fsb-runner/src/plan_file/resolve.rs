@@ -549,16 +549,42 @@ mod tests {
             ("background = 'write'\nsample_time = '50ms'", "a second or more"),
             ("background = 'write'\nsustain = 2", "sustained work has no background"),
             ("background = { name = 'write', limit = { wbps = '1M' } }", "unknown field `wbps`"),
-            ("background = { name = 'snapshot', limit = { cpus = 0.5 } }", "runs in no cgroup"),
+            ("background = { name = 'snapshot', limit = { cpus = 0.5 } }", "has neither a cgroup nor files"),
             ("background = { name = 'snapshot', subvolume = true }", "leave 'subvolume' out"),
-            ("background = { name = 'snapshot', same_files = true }", "leave 'same_files' out"),
-            ("background = { name = 'write', same_files = true, subvolume = true }", "leave 'target', 'subvolume' and"),
-            ("background = { name = 'create', same_files = true }", "uses up its files"),
-            ("background = { name = 'record-rewrite', file_size = '3M', same_files = true }", "the same 'files' and"),
+            ("background = { name = 'snapshot', same_files = true }", "the case uses up its files"),
+            ("background = { name = 'write', same_files = true, subvolume = true }", "or 'target', 'subvolume' and"),
+            ("background = { name = 'record-rewrite', same_files = true }", "the case uses up its files"),
         ] {
             let text = format!("targets = ['null']\n[[workload]]\nname = 'rename'\n{line}\n");
             let error = resolve(&text).unwrap_err().to_string();
             assert!(error.contains(word), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_background_works_on_the_files_of_a_case_that_keeps_them() {
+        let resolve = |case: &str, background: &str| {
+            let text = format!(
+                "targets = ['null']\n[[workload]]\n{case}\nbackground = {{ {background}, same_files = true }}\n"
+            );
+            let resolved = plan_file::parse(&text, "plan.toml")?.resolve(2, 7)?;
+            Ok::<_, PlanError>(resolved.work.cells().pop().expect("a case").label)
+        };
+        let read = "name = 'read'\nfile_size = '4M'\ncache = 'warm'";
+        let label = resolve(read, "name = 'record-rewrite', file_size = '4M'").expect("both keep the file");
+        assert!(label.ends_with(" on the same files"), "{label}");
+        resolve(read, "command = 'cat * > /dev/null'").expect("a command keeps what it likes");
+        for (case, background, word) in [
+            (read, "name = 'record-rewrite', file_size = '3M'", "the same 'files'"),
+            (read, "name = 'record-rewrite', file_size = '4M', backend = 'direct'", "the same 'backend'"),
+            (read, "name = 'write', file_size = '4M'", "makes new ones"),
+            (read, "name = 'stat', files = 1, file_size = '4M'", "makes new ones"),
+            (read, "command = 'true', prepare = 'rm -f *'", "'prepare'"),
+            ("name = 'read'\nfile_size = '4M'\ncache = 'cold'", "command = 'true'", "into memory"),
+            ("name = 'append'\nfile_size = '4M'", "name = 'record-rewrite', file_size = '4M'", "the case uses up"),
+        ] {
+            let error = resolve(case, background).expect_err("it makes no sense").to_string();
+            assert!(error.contains(word), "{case}, {background}: {error}");
         }
     }
 

@@ -718,6 +718,7 @@ impl Job for RecordsJob {
         if self.uses_up() {
             profile.repeats_in_place = restore == Restore::Anew;
         }
+        profile.in_place = self.written && self.spec.processes == 1;
         profile.cold_bytes_per_operation = match self.member.action {
             // The device has no blocks of a hole.
             _ if self.member.before == Before::Holes => 0,
