@@ -253,11 +253,11 @@ pub trait Testbed {
     fn repeatable(&self, _slot: Slot, _operation: Maintenance) -> Option<RepeatableMaintenance> {
         None
     }
-    /// Creates a directory for the files of a background below the root of the target, which the worker's user owns, and
+    /// Creates a directory for the files of a background beside the root of the target, which the worker's user owns, and
     /// returns its path. Fails if the abilities of the target exclude such a directory.
     fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError>;
     /// Removes the directory that [`Testbed::make_own_directory`] created, with its files. Does nothing if there is none.
-    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError>;
+    fn remove_own_directory(&mut self, slot: Slot) -> Result<(), TestbedError>;
     /// Empties the caches of the kernel for all targets, without a remount. Dirty pages stay.
     fn drop_caches(&mut self) -> Result<(), TestbedError>;
     /// Writes everything out and waits until the target's device is idle, at most ten seconds and no longer than

@@ -407,21 +407,29 @@ impl Case<'_, '_> {
             let is_lost =
                 matches!(self.places[at].failed, Some(Failure::Lost(_))) && self.request.background_slot.is_none();
             let takes_part = if step == Step::Cleanup { !is_lost } else { self.takes_part(at) };
-            let Some(limits) = self.background_limits(at, step).filter(|_| takes_part) else { continue };
+            if !takes_part {
+                continue;
+            }
             let started = Instant::now();
             let made = if step == Step::Prepare { self.make_own_directory(at) } else { Ok(()) };
             let Some(task) = self.background_task(at, step) else { continue };
+            let Some(limits) = self.background_limits(at, step) else { continue };
             let done = made.and_then(|()| {
                 let mut worker = Worker::open(&limits)?;
                 worker.perform::<Steps>(&task, &mut telling(step, self.tell))?;
                 worker.close();
                 Ok(())
             });
-            let removed = if step == Step::Cleanup { self.remove_own_directory(at) } else { Ok(()) };
-            if let Err(failure) = done.and(removed)
+            if let Err(failure) = done
                 && self.takes_part(at)
             {
                 self.leave(at, failure.of_background());
+            }
+            // What remains would change the next trials.
+            if step == Step::Cleanup
+                && let Err(error) = self.remove_own_directory(at)
+            {
+                self.leave(at, lost(error));
             }
             let spent = &mut self.places[at].tally.spent;
             let seconds = if step == Step::Cleanup { &mut spent.cleanup } else { &mut spent.prepare };
@@ -438,10 +446,12 @@ impl Case<'_, '_> {
     }
 
     /// Removes it. The next block would find it otherwise.
-    fn remove_own_directory(&mut self, at: usize) -> Result<(), Failure> {
-        let Some(own) = self.own_directory(at) else { return Ok(()) };
-        let removed = self.testbed.remove_own_directory(self.background_slot(at), own);
-        removed.map_err(|error| Failure::Failed(error.into()))
+    fn remove_own_directory(&mut self, at: usize) -> Result<(), TestbedError> {
+        if self.own_directory(at).is_none() {
+            return Ok(());
+        }
+        self.places[at].background_root = None;
+        self.testbed.remove_own_directory(self.background_slot(at))
     }
 
     fn own_directory(&self, at: usize) -> Option<OwnDirectory> {
@@ -455,7 +465,12 @@ impl Case<'_, '_> {
     /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
     fn background_limits(&self, at: usize, step: Step) -> Option<WorkerLimits> {
         let until = if step == Step::Cleanup { None } else { self.time.until() };
-        Some(WorkerLimits { until, ..self.places[at].workers.background.as_ref()?.limits.clone() })
+        let Place { workers, background_root, .. } = &self.places[at];
+        let mut limits = WorkerLimits { until, ..workers.background.as_ref()?.limits.clone() };
+        if let (Some(confinement), Some(root)) = (&mut limits.confinement, background_root) {
+            confinement.writable = Some(root.clone());
+        }
+        Some(limits)
     }
 
     /// Returns a step of the background. Returns `None` without one, and on a fake target.
@@ -695,7 +710,8 @@ impl Case<'_, '_> {
     /// Restores the state before a repetition of a whole: the files, empty caches if the case begins cold, and an idle
     /// target.
     fn renew(&mut self, repetition: u32) {
-        let recreates = self.profile.renewal == Renewal::Recreate;
+        let same_files = self.background.is_some_and(|background| background.same_files);
+        let recreates = self.profile.renewal == Renewal::Recreate || same_files;
         if repetition > 0 && recreates && self.takes_part(0) {
             self.perform(Step::Cleanup, repetition, 0);
         }
@@ -710,6 +726,10 @@ impl Case<'_, '_> {
         if self.background.is_some() && repetition == 0 {
             self.each(|case, at| case.settle(at));
             self.each(|case, at| case.run_background_alone(at));
+            if same_files {
+                self.perform(Step::Cleanup, repetition, 0);
+                self.perform(Step::Prepare, repetition, 0);
+            }
             self.perform_background(Step::Cleanup);
             self.perform_background(Step::Prepare);
         }

@@ -400,8 +400,8 @@ impl Testbed for GuestTestbed {
         self.inner.make_own_directory(slot, own)
     }
 
-    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError> {
-        self.inner.remove_own_directory(slot, own)
+    fn remove_own_directory(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.inner.remove_own_directory(slot)
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {

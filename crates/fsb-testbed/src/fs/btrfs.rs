@@ -159,8 +159,16 @@ impl FileSystem for Btrfs {
         Some(MaintenanceCommands { before, timed, after })
     }
 
-    /// From btrfs-subvolume(8), btrfs-quota(8) and btrfs-qgroup(8). Quotas are counted only while there is a limit.
-    fn subvolume(&self, point: &Path, directory: &Path, space: Option<u64>) -> Option<SubvolumeCommands> {
+    /// From btrfs-subvolume(8), btrfs-quota(8) and btrfs-qgroup(8). Quotas that are off are on only while there is a limit.
+    fn subvolume(
+        &self,
+        point: &Path,
+        device: &Path,
+        directory: &Path,
+        space: Option<u64>,
+    ) -> Option<SubvolumeCommands> {
+        let name = device.file_name().unwrap_or_default().to_string_lossy();
+        let are_on = volume(&name, &Roots::default()).is_some_and(|volume| volume.join("qgroups").exists());
         let [point, directory] = [point, directory].map(Path::to_string_lossy);
         let mut commands = SubvolumeCommands {
             make: vec![words(&["btrfs", "subvolume", "create", &directory])],
@@ -170,12 +178,14 @@ impl FileSystem for Btrfs {
             ],
         };
         if let Some(space) = space {
+            if !are_on {
+                commands.make.push(words(&["btrfs", "quota", "enable", &point]));
+                commands.remove.push(words(&["btrfs", "quota", "disable", &point]));
+            }
             commands.make.extend([
-                words(&["btrfs", "quota", "enable", &point]),
                 words(&["btrfs", "quota", "rescan", "-w", &point]),
                 words(&["btrfs", "qgroup", "limit", &space.to_string(), &directory]),
             ]);
-            commands.remove.push(words(&["btrfs", "quota", "disable", &point]));
         }
         Some(commands)
     }

@@ -225,10 +225,16 @@ pub trait FileSystem: Sync {
         let _ = (operation, point);
         None
     }
-    /// Returns the commands that make `directory` a subvolume of the file system that is mounted at `point`, with at most
-    /// `space` bytes. Returns `None` if it has no subvolumes.
-    fn subvolume(&self, point: &Path, directory: &Path, space: Option<u64>) -> Option<SubvolumeCommands> {
-        let _ = (point, directory, space);
+    /// Returns the commands that make `directory` a subvolume of the file system on `device`, which is mounted at `point`,
+    /// with at most `space` bytes. Returns `None` if it has no subvolumes.
+    fn subvolume(
+        &self,
+        point: &Path,
+        device: &Path,
+        directory: &Path,
+        space: Option<u64>,
+    ) -> Option<SubvolumeCommands> {
+        let _ = (point, device, directory, space);
         None
     }
     /// Returns a target of it whose project quotas are on. Returns `None` if it has none.

@@ -100,11 +100,11 @@ impl FileSystem for Xfs {
         })
     }
 
-    /// From xfs_fsr(8).
     fn project_quotas(&self) -> Option<&'static str> {
         Some("xfs,pquota")
     }
 
+    /// From xfs_fsr(8).
     fn maintenance(&self, operation: Maintenance, point: &Path) -> Option<MaintenanceCommands> {
         let command = || vec!["xfs_fsr".to_owned(), point.to_string_lossy().into_owned()];
         (operation == Maintenance::Defragment).then(|| MaintenanceCommands::only(command()))

@@ -63,6 +63,8 @@ pub(super) struct ReadyFileSystem {
     journal: Option<ReadyJournal>,
     /// The key of its files, if they are encrypted.
     key: Option<encryption::Key>,
+    /// The commands that remove the directory of a background, if there is one.
+    remove_own: Option<Vec<Vec<String>>>,
 }
 
 /// The external journal of a target. Its medium is not claimed while the target is ready, because the mount claims it.
@@ -140,6 +142,7 @@ impl ReadyFileSystem {
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
             key,
+            remove_own: None,
         };
         let provisioned = ready
             .mount(again(&mut medium))
@@ -230,12 +233,18 @@ impl ReadyFileSystem {
 
     /// Creates a directory that the worker's user owns. The root directory of the file system stays root's.
     fn make_root(&self) -> Result<(), TestbedError> {
-        std::fs::create_dir(&self.root).map_err(|error| self.not_made(&self.root, "make", &error))?;
-        if let Some(key) = &self.key {
-            encryption::encrypt(&self.root, key)
-                .map_err(|errno| not_encrypted(self.member, "FS_IOC_SET_ENCRYPTION_POLICY", &self.root, errno))?;
-        }
+        self.make_directory(&self.root)?;
         self.give_to_user(&self.root)
+    }
+
+    /// Creates a directory, which is encrypted if the files of the target are.
+    fn make_directory(&self, directory: &Path) -> Result<(), TestbedError> {
+        std::fs::create_dir(directory).map_err(|error| self.not_made(directory, "make", &error))?;
+        if let Some(key) = &self.key {
+            encryption::encrypt(directory, key)
+                .map_err(|errno| not_encrypted(self.member, "FS_IOC_SET_ENCRYPTION_POLICY", directory, errno))?;
+        }
+        Ok(())
     }
 
     fn give_to_user(&self, directory: &Path) -> Result<(), TestbedError> {
@@ -408,51 +417,59 @@ impl ReadyFileSystem {
         options.iter().any(|option| option == "prjquota")
     }
 
+    /// Returns the directory of a background. Only root can exchange it, because the directory above it is root's.
     fn own_directory(&self) -> PathBuf {
-        self.root.join("fsb-own")
+        self.point.join("fsb-own")
     }
 
     fn subvolume(&self, own: OwnDirectory) -> Option<SubvolumeCommands> {
-        self.member.subvolume(&self.point, &self.own_directory(), own.space.map(|space| space.0))
+        let space = own.space.map(|space| space.0);
+        self.member.subvolume(&self.point, &self.source, &self.own_directory(), space)
     }
 
     /// Creates a directory for the files of a background: a subvolume if it is to be one or if only those are limited here,
     /// otherwise the root of a project.
-    pub fn make_own_directory(&self, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
+    pub fn make_own_directory(&mut self, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
         /// Any number but 0, which all other files have.
         const PROJECT: u32 = 1;
         let directory = self.own_directory();
-        if let Some(commands) = self.subvolume(own) {
-            self.run_all(&commands.make)?;
+        let SubvolumeCommands { make, remove } = self.subvolume(own).unwrap_or_default();
+        self.remove_own = Some(remove);
+        if !make.is_empty() {
+            make.iter().try_for_each(|words| self.run(words))?;
+        } else if own.subvolume {
+            return Err(TestbedError::trial(format!("{} has no subvolumes", self.member.name())));
         } else {
-            std::fs::create_dir(&directory).map_err(|error| self.not_made(&directory, "make", &error))?;
+            self.make_directory(&directory)?;
             if let Some(space) = own.space {
-                quota::limit_project(&directory, &self.source, PROJECT, space.0)
-                    .map_err(|error| self.not_made(&directory, "set the project quota of", &error))?;
+                let name = self.member.name();
+                quota::limit_project(&directory, &self.source, PROJECT, space.0).map_err(|error| {
+                    TestbedError::trial(format!("the space of a background cannot be limited on {name}"))
+                        .tried(attempt("set the project quota of", &directory, &error))
+                })?;
             }
         }
         self.give_to_user(&directory)?;
         Ok(directory)
     }
 
-    /// Removes the directory of a background with its files.
-    pub fn remove_own_directory(&self, own: OwnDirectory) -> Result<(), TestbedError> {
+    /// Removes the directory of a background with its files. Takes all steps, and returns the first error.
+    pub fn remove_own_directory(&mut self) -> Result<(), TestbedError> {
+        let Some(commands) = self.remove_own.take() else { return Ok(()) };
         let directory = self.own_directory();
-        if !directory.exists() {
-            return Ok(());
-        }
-        match self.subvolume(own) {
-            Some(commands) => self.run_all(&commands.remove),
-            None => std::fs::remove_dir_all(&directory).map_err(|error| {
+        let all: Vec<_> = commands.iter().map(|words| self.run(words)).collect();
+        if directory.exists() {
+            fsb_store::remove_tree(&directory).map_err(|error| {
                 TestbedError::trial("the directory of a background remains")
                     .tried(attempt("remove", &directory, &error))
-            }),
+            })?;
         }
+        all.into_iter().collect()
     }
 
-    fn run_all(&self, commands: &[Vec<String>]) -> Result<(), TestbedError> {
+    fn run(&self, words: &[String]) -> Result<(), TestbedError> {
         let package = self.member.tools().map_or("", |tools| tools.package);
-        commands.iter().try_for_each(|words| run(words, package, &self.point, &self.held).map(drop))
+        run(words, package, &self.point, &self.held).map(drop)
     }
 
     /// Performs an operation on the whole file system. The root path stays valid.

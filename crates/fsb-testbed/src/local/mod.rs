@@ -395,11 +395,11 @@ impl Testbed for LocalTestbed {
     }
 
     fn make_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<PathBuf, TestbedError> {
-        self.occupied(slot)?.file_system()?.make_own_directory(own)
+        self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?.file_system()?.make_own_directory(own)
     }
 
-    fn remove_own_directory(&mut self, slot: Slot, own: OwnDirectory) -> Result<(), TestbedError> {
-        self.occupied(slot)?.file_system()?.remove_own_directory(own)
+    fn remove_own_directory(&mut self, slot: Slot) -> Result<(), TestbedError> {
+        self.slots.get_mut(&slot).ok_or_else(|| nothing_on(slot))?.file_system()?.remove_own_directory()
     }
 
     fn drop_caches(&mut self) -> Result<(), TestbedError> {
@@ -631,8 +631,8 @@ impl OccupiedSlot {
     }
 
     /// Returns the file system that this run made.
-    pub fn file_system(&self) -> Result<&ReadyFileSystem, TestbedError> {
-        match &self.state {
+    fn file_system(&mut self) -> Result<&mut ReadyFileSystem, TestbedError> {
+        match &mut self.state {
             SlotState::None | SlotState::Null | SlotState::Directory(_) => {
                 Err(TestbedError::trial("only a file system of this run has subvolumes and quotas for a background"))
             }
