@@ -49,7 +49,7 @@ notices! {
     STOPPING_RULE = "note/stopping-rule", "rule", "The rule that ends the run, as in run.json.";
     RETRIED = "note/retried", "target, workload", "A trial that interference affected is retried.";
     TRIAL_FAILED = "note/trial-failed", "target, workload, retried, reason, errno", "A trial failed or was invalid. `reason` is the code of its reason, and `errno` the name of the kernel's error, or `null`.";
-    TARGET_FAILED = "note/target-failed", "target, reason, errno", "A target could not be made, so all its trials of the block fail.";
+    TARGET_FAILED = "note/target-failed", "target, reason, errno", "A target could not be made, so all its trials of the block fail, or of the run if it is a candidate of a race.";
     BLOCK_RETRIED = "note/block-retried", "trials", "Trials of an unfinished block are retried by --resume.";
     RECORDED = "note/recorded", "path, calls, threads, outside, ebpf", "fsb record wrote a trace.";
     LAST_RUN = "note/last-run", "path", "fsb report without a directory prints the last run.";

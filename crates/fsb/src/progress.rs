@@ -57,6 +57,8 @@ pub struct Progress {
     failures: BTreeSet<(String, String, Option<String>, bool)>,
     /// The newest error of each target that could not be made.
     refused: BTreeMap<String, String>,
+    /// Errors of such targets that were printed, without the numbers of devices: each block has others.
+    refusals: BTreeSet<(String, String)>,
     /// The host that makes the run, if other hosts have lines beside this one.
     host: Option<String>,
 }
@@ -96,6 +98,7 @@ impl Progress {
             half_width: None,
             failures: BTreeSet::new(),
             refused: BTreeMap::new(),
+            refusals: BTreeSet::new(),
             host: beside.map(|(host, _)| host.to_owned()),
         };
         progress.show_trials();
@@ -367,19 +370,16 @@ impl Observer for Progress {
                 self.notify(&notice::STOPPING_RULE, fields, &format!("stopping rule: {}", stopping_rule_text(rule)));
             }
             Event::Refused { target, reason } => {
-                // The next block has other devices, which the error may name.
-                if self.refused.insert((*target).to_owned(), reason.text.clone()).is_none() {
+                self.refused.insert((*target).to_owned(), reason.text.clone());
+                let without_numbers = reason.text.replace(|letter: char| letter.is_ascii_digit(), "");
+                if self.refusals.insert(((*target).to_owned(), without_numbers)) {
                     let name = self.releases.shorten(target);
                     let fields = [
                         ("target", (*target).into()),
                         ("reason", reason.code.clone().into()),
                         ("errno", reason.errno.clone().into()),
                     ];
-                    self.notify(
-                        &notice::TARGET_FAILED,
-                        fields,
-                        &format!("{name} cannot be made here: {}", reason.text),
-                    );
+                    self.notify(&notice::TARGET_FAILED, fields, &format!("{name} cannot be made: {}", reason.text));
                 }
             }
             Event::RacePlanned { rule } => self.line(&stopping_rule_text(rule)),
