@@ -455,8 +455,9 @@ impl ReadyFileSystem {
 
     /// Removes the directory of a background with its files. Takes all steps, and returns the first error.
     pub fn remove_own_directory(&mut self) -> Result<(), TestbedError> {
-        let Some(commands) = self.remove_own.take() else { return Ok(()) };
         let directory = self.own_directory();
+        // If it is not there, the first step of making it failed.
+        let Some(commands) = self.remove_own.take().filter(|_| directory.exists()) else { return Ok(()) };
         let all: Vec<_> = commands.iter().map(|words| self.run(words)).collect();
         if directory.exists() {
             fsb_store::remove_tree(&directory).map_err(|error| {
