@@ -88,6 +88,19 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
     Ok(())
 }
 
+/// Returns all parameters of a background, and its profile. One that works on the files of the case needs no space.
+///
+/// # Errors
+/// Returns the error of its first invalid parameter.
+pub(crate) fn parse_background(background: &Background, sizing: &Sizing) -> Result<(Params, Profile), ParamError> {
+    let job = workload::parse(&background.spec(), sizing)?;
+    let mut profile = job.profile();
+    if background.same_files {
+        (profile.space, profile.inodes) = (0, 0);
+    }
+    Ok((job.params(), profile))
+}
+
 /// Returns the background with all its parameters, and its profile. Adds what it needs and its name to the profile of the
 /// case.
 fn beside(
@@ -100,13 +113,12 @@ fn beside(
         let (key, message) = (Some(BACKGROUND.to_owned()), format!("background: {message}"));
         Err(ParamError { workload: spec.name.clone(), key, message })
     };
-    let job = match workload::parse(&background.spec(), sizing) {
-        Ok(job) => job,
+    let (params, own) = match parse_background(background, sizing) {
+        Ok(parsed) => parsed,
         Err(error) => return refuse(&error.to_string()),
     };
-    let own = job.profile();
     if background.same_files
-        && let Err(why) = on_same_files(background, (&job.params(), &own), (&spec.params, profile))
+        && let Err(why) = on_same_files(background, (&params, &own), (&spec.params, profile))
     {
         return refuse(why);
     }
@@ -152,11 +164,9 @@ fn beside(
         _ => "",
     };
     profile.label = format!("{}, beside {}{elsewhere}{place}{limit}", profile.label, own.label);
-    if !background.same_files {
-        profile.space += own.space;
-        profile.inodes += own.inodes;
-    }
-    Ok((Background { params: job.params(), ..background.clone() }, own))
+    profile.space += own.space;
+    profile.inodes += own.inodes;
+    Ok((Background { params, ..background.clone() }, own))
 }
 
 /// Checks that a background can work on the files of the case. Both are given by their parameters and profiles.

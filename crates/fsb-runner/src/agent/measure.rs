@@ -33,6 +33,7 @@ use super::root_background::RootBackground;
 use super::tally::{AT_REST, Failure, Tally, applicable, refused};
 use super::traced::{Observations, TraceTally, TracedDevices, Tracer, untraceable};
 use crate::injected;
+use crate::work::parse_background;
 use crate::worker::{Backgrounds, Steps, Worker, WorkerError, WorkerLimits};
 
 /// A target that is ready, and the limits of its workers.
@@ -65,13 +66,9 @@ impl CaseBackground {
     /// Parses the background of a workload, if it has one.
     fn parse(request: &MeasureRequest) -> Result<Option<CaseBackground>, ParamError> {
         let Some(background) = &request.workload.background else { return Ok(None) };
-        let workload = background.spec();
-        let mut profile = workload::parse(&workload, &request.sizing)?.profile();
-        if background.same_files {
-            (profile.space, profile.inodes) = (0, 0);
-        }
+        let (_, profile) = parse_background(background, &request.sizing)?;
         let (own_directory, same_files) = (background.own_directory(), background.same_files);
-        Ok(Some(CaseBackground { workload, profile, own_directory, same_files }))
+        Ok(Some(CaseBackground { workload: background.spec(), profile, own_directory, same_files }))
     }
 
     /// Checks that it can run beside a case on a target, and that there is room for the files of both.
