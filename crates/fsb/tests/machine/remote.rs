@@ -73,7 +73,10 @@ impl Host {
         );
         fs::write(path("sshd_config"), server).expect("a new file");
         let mounts = mounts.replace("FILES", &here.to_string());
-        let command = format!("ip link set lo up && {mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
+        // The mounts may hide the directory of fsb.
+        let shown = format!("touch {here}/fsb && mount --bind {FSB} {here}/fsb");
+        let command =
+            format!("ip link set lo up && {shown} && {mounts} && exec /usr/sbin/sshd -D -e -f {here}/sshd_config");
         let data =
             tempfile::Builder::new().prefix("fsb-test-").tempdir_in("/var/tmp").map_err(|error| error.to_string())?;
         let mut unshare = Command::new("unshare");
@@ -112,6 +115,11 @@ impl Host {
         let path = self.path(name);
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("it can be written");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    }
+
+    /// Installs this fsb on the host.
+    fn install_fsb(&self) {
+        self.program("programs/fsb", &format!("exec {} \"$@\"", self.path("fsb").display()));
     }
 
     /// Returns a command that runs fsb here, with this ssh.
@@ -395,7 +403,7 @@ fn a_slow_connection_loses_no_result() {
     tiny_plan(scratch.path());
     // The host has fsb, so that only results pass.
     host.program("programs/uname", "echo Linux 6.1.0 s390x");
-    host.program("programs/fsb", &format!("exec {FSB} \"$@\""));
+    host.install_fsb();
     host.proxy.rules.rate.store(16 << 10, Ordering::SeqCst);
     expect_code(&host.run(scratch.path(), &texts(&host.arguments("2"))), 0);
     let run = scratch.path().join("run");
@@ -410,7 +418,7 @@ fn a_host_of_another_architecture_uses_its_own_fsb_of_the_same_version() {
     let scratch = scratch();
     tiny_plan(scratch.path());
     host.program("programs/uname", "echo Linux 6.1.0 s390x");
-    host.program("programs/fsb", &format!("exec {FSB} \"$@\""));
+    host.install_fsb();
     let output = host.run(scratch.path(), &texts(&host.arguments("1")));
     expect_code(&output, 0);
     assert!(messages(&output).iter().all(|message| message["code"] != "note/copying"), "{}", stderr(&output));
