@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 
 use fsb_model::CacheState;
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, RawDir};
+use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags};
 
 use crate::EngineError;
 use crate::backend::{Directory, KernelNamespace, Namespace};
@@ -607,6 +607,8 @@ fn look(path: &Path, remove: bool, progress: &Progress) -> Result<(u64, Vec<Path
     let directory =
         rustix::fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| failed("open", errno))?;
+    // A client of a network file system may remember a list from before another client changed the directory.
+    let _ = rustix::fs::statx(&directory, "", AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC, StatxFlags::MTIME);
     let (mut files, mut below) = (0, Vec::new());
     let mut buffer = vec![MaybeUninit::uninit(); 256 << 10];
     let mut entries = RawDir::new(&directory, &mut buffer);

@@ -8,6 +8,7 @@
 //! descriptors, so that backends need no support for them.
 
 use std::ops::Range;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::{iter, slice};
 
@@ -24,6 +25,7 @@ use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
 use crate::fileset::{Layout, Names};
 use crate::order::Visits;
+use crate::task::Context;
 use crate::thread_recorder::ThreadRecorder;
 
 /// The maximum number of files of a set that are opened before the clock starts.
@@ -188,7 +190,16 @@ impl<'s> IoLoop<'s> {
         }
     }
 
-    /// Syncs the whole file system: syncfs.
+    /// Syncs everything that the threads of all clients wrote.
+    pub(crate) fn flush_clients(&mut self) -> Result<(), EngineError> {
+        let set = self.session.set;
+        match set.client_count() {
+            1 => self.flush_all(),
+            _ => set.sync_clients().map_err(|errno| EngineError::call("syncfs of", &set.path, errno)),
+        }
+    }
+
+    /// Syncs the whole file system, as far as the client of this thread holds it: syncfs.
     pub(crate) fn sync_set(&mut self) -> Result<(), EngineError> {
         let OpenFileSet { backend, root, path, .. } = self.session.set;
         backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))
@@ -516,6 +527,8 @@ pub(crate) struct OpenFileSet {
     pub(crate) layout: Layout,
     pub(crate) names: Names,
     pub(crate) root: Directory,
+    /// The directory as each client of a network file system sees it. Empty for one client.
+    clients: Vec<Directory>,
     pub(crate) data: DataSource,
 }
 
@@ -523,12 +536,45 @@ impl OpenFileSet {
     /// Opens the set's directory and prepares all names.
     pub(crate) fn open(
         backend: &'static dyn Backend,
-        path: PathBuf,
+        context: &Context,
         layout: Layout,
-        data: DataSource,
     ) -> Result<OpenFileSet, EngineError> {
-        let root = backend.namespace().open_root(&path).map_err(|errno| EngineError::call("open", &path, errno))?;
-        Ok(OpenFileSet { backend, names: Names::new(&layout), path, layout, root, data })
+        let open = |path: &PathBuf| {
+            backend.namespace().open_root(path).map_err(|errno| EngineError::call("open", path, errno))
+        };
+        let path = context.set();
+        let mut clients: Vec<_> = context.client_sets().map(|path| open(&path)).collect::<Result<_, _>>()?;
+        if !clients.is_empty() {
+            clients.insert(0, open(&path)?);
+        }
+        let (root, names) = (open(&path)?, Names::new(&layout));
+        Ok(OpenFileSet { backend, names, path, layout, root, clients, data: context.data() })
+    }
+
+    /// Returns the number of clients that access the set.
+    pub(crate) fn client_count(&self) -> u32 {
+        self.clients.len().max(1) as u32
+    }
+
+    /// Makes [`OpenFileSet::root`] lead through the client of a thread or process, which must have a descriptor table of its
+    /// own.
+    pub(crate) fn use_client(&self, rank: u32) -> Result<(), EngineError> {
+        let client = self.clients.get((rank % self.client_count()) as usize);
+        let (Some(Directory(Some(own))), Directory(Some(root))) = (client, &self.root) else { return Ok(()) };
+        // SAFETY: both numbers stay open, and `root` leads to the same directory as before.
+        match unsafe { libc::dup3(own.as_raw_fd(), root.as_raw_fd(), libc::O_CLOEXEC) } {
+            -1 => Err(EngineError::io("change the client of", &self.path, &std::io::Error::last_os_error())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes out what all clients hold: syncfs.
+    pub(crate) fn sync_clients(&self) -> Result<(), Errno> {
+        let namespace = self.backend.namespace();
+        match &self.clients[..] {
+            [] => namespace.sync_file_system(&self.root),
+            clients => clients.iter().try_for_each(|client| namespace.sync_file_system(client)),
+        }
     }
 
     /// Returns the error of a refused call on a file.

@@ -73,6 +73,9 @@ pub struct Task {
     pub sizing: Sizing,
     /// An existing directory whose content the worker may change freely.
     pub root: PathBuf,
+    /// The same directory as further clients of a network file system see it. Thread n uses the client n modulo their number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_roots: Vec<PathBuf>,
     /// Decides every byte of data and every order of visits.
     pub seed: u64,
     /// Operations in this repetition.
@@ -107,14 +110,15 @@ pub struct Units {
 }
 
 impl Task {
-    /// Returns a step of a first repetition on the kernel's clock, without a time limit, eviction, another backend or
-    /// units.
+    /// Returns a step of a first repetition on the kernel's clock, without further clients, a time limit, eviction, another
+    /// backend or units.
     pub fn plain(step: Step, workload: WorkloadSpec, sizing: Sizing, root: &Path, seed: u64, operations: u64) -> Task {
         Task {
             step,
             workload,
             sizing,
             root: root.to_owned(),
+            client_roots: Vec::new(),
             seed,
             operations,
             repetition: 0,
@@ -257,6 +261,8 @@ pub(crate) enum Preparing {
 pub struct Context {
     /// An existing directory whose content the worker may change freely.
     pub root: PathBuf,
+    /// The same directory as further clients see it.
+    pub(crate) client_roots: Vec<PathBuf>,
     /// Decides every byte of data and every order of visits.
     pub seed: u64,
     /// The shares of the data that compression and deduplication save.
@@ -292,6 +298,7 @@ impl Context {
         let backend = task.backend.as_deref().map(backend::find).transpose()?;
         Ok(Context {
             root: task.root.clone(),
+            client_roots: task.client_roots.clone(),
             seed: task.seed,
             mixture: Mixture::default(),
             operations: task.operations,
@@ -321,14 +328,28 @@ impl Context {
 
     /// Returns the directory that holds all files of all units. A job creates nothing else in the root.
     pub(crate) fn all_sets(&self) -> PathBuf {
-        self.root.join(if self.background { "fsb-background" } else { "fsb-set" })
+        self.all_sets_in(&self.root)
     }
 
     /// Returns the directory that holds all files of a job, or of its unit.
     pub(crate) fn set(&self) -> PathBuf {
+        self.set_in(&self.root)
+    }
+
+    /// Returns that directory as each further client sees it.
+    pub(crate) fn client_sets(&self) -> impl Iterator<Item = PathBuf> {
+        self.client_roots.iter().map(|root| self.set_in(root))
+    }
+
+    fn all_sets_in(&self, root: &Path) -> PathBuf {
+        root.join(if self.background { "fsb-background" } else { "fsb-set" })
+    }
+
+    fn set_in(&self, root: &Path) -> PathBuf {
+        let all = self.all_sets_in(root);
         match self.unit {
-            Some(unit) => self.all_sets().join(format!("unit{unit:04}")),
-            None => self.all_sets(),
+            Some(unit) => all.join(format!("unit{unit:04}")),
+            None => all,
         }
     }
 

@@ -16,6 +16,7 @@ use fsb_model::trial::WorkerSpan;
 use hdrhistogram::Histogram;
 
 use crate::clock::{self, Circumstances, Clock};
+use crate::io_loop::OpenFileSet;
 use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{self, ClockSpec, Context, Gate, Live, Measurement, Ready};
@@ -32,6 +33,12 @@ pub(crate) trait ThreadJob: Sync {
 
     /// The result of one thread besides its recorder.
     type Report: Send;
+
+    /// Returns the files that all threads access through their own clients of a network file system. Returns `None` if the
+    /// work uses the first client alone.
+    fn set(&self) -> Option<&OpenFileSet> {
+        None
+    }
 
     /// Creates the state. Called in the thread itself, before the clock starts.
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError>;
@@ -192,6 +199,7 @@ pub(crate) fn run<C: ThreadJob>(
     helped: bool,
     gate: &mut dyn Gate,
 ) -> Result<WorkerOutcome<C::Report>, EngineError> {
+    check_clients(job, context, profile.threads, helped)?;
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let ramp = context.ramp_seconds.filter(|_| profile.divisible);
@@ -203,8 +211,8 @@ pub(crate) fn run<C: ThreadJob>(
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
             let thread_body = move || {
-                if !helped {
-                    own_descriptor_table();
+                if !helped && own_descriptor_table() {
+                    job.set().map_or(Ok(()), |set| set.use_client(rank))?;
                 }
                 let recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
                 thread_main(job, shared, recorder.with_ramp(ramp))
@@ -311,12 +319,32 @@ fn thread_main<C: ThreadJob>(
 
 /// Gives this thread its own descriptor table. In a shared one each call that takes a descriptor changes the file's
 /// user count twice. A single-threaded program is spared these two atomic operations, and several threads would contend
-/// for them.
-fn own_descriptor_table() {
+/// for them. Returns false if the kernel refuses.
+fn own_descriptor_table() -> bool {
     // SAFETY: existing descriptors stay valid in the copy under their numbers. Those that this thread opens from here
     // on never leave it, because the state of a thread stays in it. If the kernel refuses, the work is a little slower
     // and still correct.
-    unsafe { libc::unshare(libc::CLONE_FILES) };
+    unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
+}
+
+/// Checks that the work of that number of threads or processes uses all clients of the target.
+pub(crate) fn check_clients<C: ThreadJob>(
+    job: &C,
+    context: &Context,
+    workers: u32,
+    helped: bool,
+) -> Result<(), EngineError> {
+    let clients = context.client_roots.len() as u32 + 1;
+    let why = match () {
+        () if clients == 1 => return Ok(()),
+        () if job.set().is_none() => "it uses one client alone: leave out clients=".to_owned(),
+        () if helped => "the threads of its I/O library share one client: leave out clients=".to_owned(),
+        () if workers < clients => {
+            format!("{clients} clients need {clients} threads or processes: add threads = {clients}")
+        }
+        () => return Ok(()),
+    };
+    Err(EngineError { inapplicable: true, ..EngineError::new(why) })
 }
 
 /// The state that the threads share.

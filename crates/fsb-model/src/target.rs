@@ -124,7 +124,7 @@ pub fn last_value<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
 pub fn nfs_client_options(options: &[String]) -> Vec<String> {
     let as_read = |option: &String| match option.split_once('=') {
         None if option == "sync" || option == "async" => None,
-        Some(("export" | "server" | "delay" | "rate", _)) => None,
+        Some(("export" | "server" | "delay" | "rate" | "clients", _)) => None,
         Some((name @ ("rsize" | "wsize"), size)) => {
             Some(size.parse::<Bytes>().map_or_else(|_| option.clone(), |bytes| format!("{name}={}", bytes.0)))
         }

@@ -29,7 +29,6 @@ pub mod stack;
 pub mod swap;
 pub mod systemd;
 pub mod trace;
-pub mod traffic;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::mountinfo::{self, Mount};
@@ -27,8 +27,8 @@ use super::mountinfo::{self, Mount};
 /// The source of the tmpfs that all targets are mounted on.
 pub const MOUNT_ROOT: &str = "fsb";
 
-/// Returns the mount points of all targets except the one at `own`, which may also be a device node of fsb.
-pub fn others(own: &Path) -> Vec<CString> {
+/// Returns the mount points of all targets except those at `own`, each of which may also be a device node of fsb.
+pub fn others(own: &[PathBuf]) -> Vec<CString> {
     among(&mountinfo::read(), own)
 }
 
@@ -37,12 +37,13 @@ pub fn is_root(mount: &Mount) -> bool {
     mount.kind == "tmpfs" && mount.source == Path::new(MOUNT_ROOT)
 }
 
-fn among(mounts: &[Mount], own: &Path) -> Vec<CString> {
-    let Some(root) = mounts.iter().filter(|mount| is_root(mount)).rfind(|root| own.starts_with(&root.point)) else {
+fn among(mounts: &[Mount], own: &[PathBuf]) -> Vec<CString> {
+    let is_own = |point: &Path| own.iter().any(|own| own.starts_with(point));
+    let Some(root) = mounts.iter().filter(|mount| is_root(mount)).rfind(|root| is_own(&root.point)) else {
         return Vec::new();
     };
     let below = mounts.iter().map(|mount| &mount.point).filter(|point| **point != root.point);
-    let others = below.filter(|point| point.starts_with(&root.point) && !own.starts_with(point));
+    let others = below.filter(|point| point.starts_with(&root.point) && !is_own(point));
     // In reverse order, because a mount may cover an earlier one.
     others.rev().filter_map(|point| CString::new(point.as_os_str().as_bytes()).ok()).collect()
 }
@@ -58,7 +59,7 @@ pub fn detach(points: &[CString]) {
 /// Makes `command` run in a mount namespace without the other targets than the one at `own`. If the kernel refuses the
 /// namespace, the command runs without it.
 pub fn hide_from(command: &mut Command, own: &Path) {
-    let points = others(own);
+    let points = others(&[own.to_owned()]);
     if points.is_empty() {
         return;
     }
@@ -94,7 +95,7 @@ pub fn start_apart(command: &mut Command, root: &Path) -> io::Result<()> {
 /// [`start_apart`] prepared. Our namespace keeps them.
 pub fn let_go(pid: u32, root: &Path, point: &Path) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{pid}/ns/mnt"))?;
-    let others = others(point);
+    let others = others(&[point.to_owned()]);
     let (root, point) = (path(root)?, path(point)?);
     // SAFETY: like fork(); the child makes only system calls on strings made before, and exits.
     let child = unsafe { libc::fork() };
@@ -160,8 +161,9 @@ mod tests {
         let text: String = lines.iter().map(|(point, rest)| format!("1 1 0:1 / {point} rw - {rest} rw\n")).collect();
         let mounts = mountinfo::parse(text.as_bytes());
         assert_eq!(mounts.len(), lines.len());
-        let beside = |own: &str| among(&mounts, Path::new(own));
+        let beside = |own: &str| among(&mounts, &own.split(' ').map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(beside("/run/fsb/mnt/t1/fsb"), [c"/run/fsb/mnt/t10".to_owned(), c"/run/fsb/mnt/t0".to_owned()]);
+        assert_eq!(beside("/run/fsb/mnt/t0/fsb /run/fsb/mnt/t1/fsb"), [c"/run/fsb/mnt/t10".to_owned()]);
         assert_eq!(beside("/run/fsb/mnt/dev/loop1").len(), 3);
         assert!(beside("/mnt/.fsb-0a").is_empty() && beside("/run/fsb").is_empty());
     }

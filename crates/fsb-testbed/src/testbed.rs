@@ -123,6 +123,9 @@ pub struct Provisioned {
     pub record: TargetRecord,
     /// The directory of the workers: it exists, is empty and belongs to the worker's user.
     pub root: PathBuf,
+    /// The same directory as further clients of a network file system see it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_roots: Vec<PathBuf>,
     /// The operations and checks that the target supports.
     pub abilities: Abilities,
     /// Bytes that the worker's user can fill.
@@ -138,6 +141,13 @@ pub struct Provisioned {
     /// Conditions of this target in this block that the reader must know.
     #[serde(default)]
     pub warnings: Vec<Warning>,
+}
+
+impl Provisioned {
+    /// Returns the directory of the workers as each client sees it.
+    pub fn roots(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.root].into_iter().chain(&self.client_roots)
+    }
 }
 
 /// The operations and checks that a target supports.

@@ -67,6 +67,10 @@ impl ThreadJob for ListThreads<'_> {
     type ThreadState = ThreadState;
     type Report = ();
 
+    fn set(&self) -> Option<&OpenFileSet> {
+        Some(self.set)
+    }
+
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
         let Spec { layout, threads, access, .. } = *self.spec;
         let (all, operations) = (layout.directories(), self.context.operations);

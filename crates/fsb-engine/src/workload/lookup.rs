@@ -288,12 +288,8 @@ impl Job for LookupJob {
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
         // The paths are not those of a set.
         let layout = Layout { files: 0, file_size: 0, files_per_directory: 1 };
-        let set = OpenFileSet::open(context.backend(self.backend), context.set(), layout, context.data())?;
+        let set = OpenFileSet::open(context.backend(self.backend), context, layout)?;
         let threads = LookupThreads { job: self, set: &set, context, paths: TreePaths::new(self) };
-        if self.cache == CacheState::Warm {
-            let mut session = threads.session()?;
-            (0..self.files()).try_for_each(|file| threads.look_up(&mut *session, file))?;
-        }
         let subject = Subject { content: Content::Directories, ..Subject::NAMES };
         Ok(measure_set(&threads, &set, subject, &self.profile(), context, gate)?.0)
     }
@@ -363,9 +359,18 @@ impl ThreadJob for LookupThreads<'_> {
     type ThreadState = (Visits, Box<dyn Session>);
     type Report = ();
 
+    fn set(&self) -> Option<&OpenFileSet> {
+        Some(self.set)
+    }
+
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
         let Context { operations, seed, repetition, .. } = *self.context;
-        Ok((self.job.visits(operations, rank, seed, repetition), self.session()?))
+        let mut session = self.session()?;
+        // The first thread of each client fills its cache.
+        if self.job.cache == CacheState::Warm && rank < self.set.client_count() {
+            (0..self.job.files()).try_for_each(|file| self.look_up(&mut *session, file))?;
+        }
+        Ok((self.job.visits(operations, rank, seed, repetition), session))
     }
 
     fn run(

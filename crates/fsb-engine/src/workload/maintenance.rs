@@ -218,7 +218,7 @@ impl Job for MaintenanceJob {
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let set = OpenFileSet::open(context.backend(CALLS), context.set(), self.layout, context.data())?;
+        let set = OpenFileSet::open(context.backend(CALLS), context, self.layout)?;
         if set.backend.capabilities().real {
             let why = format!("{} needs a file system that fsb makes and mounts", self.operation.name());
             return Err(EngineError { inapplicable: true, ..EngineError::new(why) });

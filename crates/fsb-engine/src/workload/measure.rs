@@ -35,7 +35,7 @@ impl Spec {
 
     /// Opens the set that [`Spec::prepare`] made.
     pub(crate) fn open_set(&self, context: &Context) -> Result<OpenFileSet, EngineError> {
-        OpenFileSet::open(self.backend_for(context), context.set(), self.layout, context.data())
+        OpenFileSet::open(self.backend_for(context), context, self.layout)
     }
 
     /// Returns the items that a thread visits.
@@ -86,6 +86,10 @@ pub(crate) fn measure_set<C: ThreadJob>(
         // Data that the work is yet to write cannot be brought into the cache beforehand.
         let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
         let ready = fileset::ready(&set.path, &set.layout, subject.interest, cache, evict)?;
+        // Each client has a cache of its own.
+        for path in context.client_sets() {
+            fileset::ready(&path, &set.layout, subject.interest, cache, evict)?;
+        }
         Ready { direct: found, ..ready }
     } else {
         pretend(&set.layout, subject, profile.cache)
@@ -182,6 +186,10 @@ where
     type ThreadState = (IoLoop<'s>, Visits);
     type Report = ();
 
+    fn set(&self) -> Option<&OpenFileSet> {
+        Some(self.set)
+    }
+
     fn init(&self, rank: u32) -> Result<Self::ThreadState, EngineError> {
         let io = IoLoop::new(self.set, self.spec.io_options(self.purpose, rank))?;
         Ok((io, self.spec.visits(self.context, rank)))
@@ -210,7 +218,7 @@ where
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        recorder.sync(bytes, || io.flush_all())
+        recorder.sync(bytes, || io.flush_clients())
     }
 }
 

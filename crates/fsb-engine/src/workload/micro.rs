@@ -271,7 +271,7 @@ impl Job for MicroJob {
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let set = OpenFileSet::open(context.backend(self.backend), context.set(), self.layout(), context.data())?;
+        let set = OpenFileSet::open(context.backend(self.backend), context, self.layout())?;
         let threads = MicroThreads {
             job: self,
             set: &set,
@@ -345,6 +345,10 @@ struct ThreadState<'s> {
 impl<'s> ThreadJob for MicroThreads<'s> {
     type ThreadState = ThreadState<'s>;
     type Report = Vec<Cycle>;
+
+    fn set(&self) -> Option<&OpenFileSet> {
+        Some(self.set)
+    }
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let reads = self.job.bench == Bench::Read;

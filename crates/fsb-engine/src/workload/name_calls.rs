@@ -48,7 +48,7 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
         let paths = WholePaths::new(&context.set(), &Names::new(&spec.layout), &spec.layout);
         let act = |turn: &mut Turn<'_>| turn.calls().file_system(paths.path(turn.file));
         let call = NameCall::new("statfs", OperationKind::Stat, Changes::Nothing, &act);
-        names::measure(spec, call, profile, context, gate)
+        names::measure(spec, NameCall { by_path: true, ..call }, profile, context, gate)
     },
     ..STAT
 };

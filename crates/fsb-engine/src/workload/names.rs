@@ -28,6 +28,8 @@ pub(super) struct NameCall<'a> {
     /// The call that brings into the cache what `act` needs beside names and attributes, if that is to be warm. It is
     /// made once on each file before the clock starts.
     pub(super) warm: Option<FileCall<'a>>,
+    /// Whether `act` names files by whole paths, which lead to the first client of a network file system.
+    pub(super) by_path: bool,
     /// Returns why an error means that the file system does not support the call, or `None` if it means a failure.
     pub(super) unsupported: fn(Errno) -> Option<&'static str>,
 }
@@ -42,7 +44,7 @@ impl<'a> NameCall<'a> {
         changes: Changes<'a>,
         act: FileCall<'a>,
     ) -> NameCall<'a> {
-        NameCall { name, kind, changes, act, warm: None, unsupported: |_| None }
+        NameCall { name, kind, changes, act, warm: None, by_path: false, unsupported: |_| None }
     }
 }
 
@@ -103,10 +105,6 @@ pub(super) fn measure(
 ) -> Result<Measurement, EngineError> {
     let set = spec.open_set(context)?;
     let threads = NameThreads { spec, call, set: &set, context };
-    if let Some(warm) = call.warm.filter(|_| profile.cache == CacheState::Warm) {
-        let mut session = threads.session()?;
-        (0..set.layout.files).try_for_each(|file| threads.act(warm, &mut *session, file, 0))?;
-    }
     Ok(measure_set(&threads, &set, Subject::NAMES, profile, context, gate)?.0)
 }
 
@@ -128,9 +126,18 @@ impl ThreadJob for NameThreads<'_> {
     type ThreadState = ThreadState;
     type Report = ();
 
+    fn set(&self) -> Option<&OpenFileSet> {
+        (!self.call.by_path).then_some(self.set)
+    }
+
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
-        let visits = self.spec.visits(self.context, rank);
-        Ok(ThreadState { visits, session: self.session()?, directories: [None, None] })
+        let (visits, mut session) = (self.spec.visits(self.context, rank), self.session()?);
+        // The first thread of each client fills its cache.
+        let warm = self.call.warm.filter(|_| self.spec.cache == CacheState::Warm && rank < self.set.client_count());
+        if let Some(warm) = warm {
+            (0..self.set.layout.files).try_for_each(|file| self.act(warm, &mut *session, file, 0))?;
+        }
+        Ok(ThreadState { visits, session, directories: [None, None] })
     }
 
     fn run(&self, state: &mut ThreadState, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
@@ -162,9 +169,8 @@ impl ThreadJob for NameThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let OpenFileSet { backend, root, path, .. } = self.set;
-        let synced = recorder.sync(bytes, || backend.namespace().sync_file_system(root));
-        synced.map_err(|errno| EngineError::call("syncfs of", path, errno))
+        let synced = recorder.sync(bytes, || self.set.sync_clients());
+        synced.map_err(|errno| EngineError::call("syncfs of", &self.set.path, errno))
     }
 }
 
@@ -228,4 +234,83 @@ pub(super) fn open_directory(set: &OpenFileSet, names: &Names, number: u64) -> R
 pub(super) fn refused(set: &OpenFileSet, names: &Names, call: &str, directory: u64, errno: Errno) -> EngineError {
     let name = names.directory(&set.layout, directory);
     EngineError::call(call, set.path.join(name.as_c_str().to_string_lossy().as_ref()), errno)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::EngineError;
+    use crate::task::{Measurement, Step, Task};
+    use crate::worker::perform;
+    use crate::workload::testing::{Open, Pairs, task, with};
+
+    /// Prepares two directories that stand for the views of two clients, and measures after `before`.
+    fn two_clients(
+        name: &str,
+        pairs: Pairs<'_>,
+        roots: [&Path; 2],
+        before: impl FnOnce(),
+    ) -> Result<Measurement, EngineError> {
+        let workload = with(name, pairs);
+        let of = |step, root| task(step, &workload, root, 12);
+        for root in roots {
+            perform(&of(Step::Prepare, root), &mut Open::default())?;
+        }
+        before();
+        let measure = Task { client_roots: vec![roots[1].to_owned()], ..of(Step::Measure, roots[0]) };
+        perform(&measure, &mut Open::default()).map(|report| report.whole().expect("one measurement"))
+    }
+
+    #[test]
+    fn each_thread_works_through_its_own_client() {
+        for (name, durability) in [("delete", "none"), ("delete", "each"), ("delete", "end"), ("mkdir", "none")] {
+            let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+            let pairs = [("files", 12.into()), ("threads", 2.into()), ("durability", durability.into())];
+            let measured = two_clients(name, &pairs, [first.path(), second.path()], || {}).unwrap();
+            assert_eq!(measured.operations, 12, "{name}");
+            let left = |root: &Path| std::fs::read_dir(root.join("fsb-set/d00000")).unwrap().count();
+            assert_eq!([left(first.path()), left(second.path())], [6, 6], "{name} {durability}");
+        }
+    }
+
+    #[test]
+    fn each_process_works_through_its_own_client() {
+        let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let size = |root: &Path, file: u32| {
+            let path = root.join(format!("fsb-set/d00000/f{file:08}"));
+            std::fs::metadata(path).map_or(0, |file| file.len())
+        };
+        let pairs = [("file_size", "24K".into()), ("block_size", "4K".into()), ("processes", 2.into())];
+        two_clients("append", &pairs, [first.path(), second.path()], || {}).unwrap();
+        for (root, sizes) in [(first.path(), [24 << 10, 0]), (second.path(), [0, 24 << 10])] {
+            assert_eq!([size(root, 0), size(root, 1)], sizes);
+        }
+    }
+
+    #[test]
+    fn work_that_would_leave_clients_idle_does_not_apply() {
+        for (name, pairs, why) in [
+            ("stat", vec![("files", 12.into())], "2 clients need 2 threads or processes"),
+            ("statfs", vec![("files", 12.into()), ("threads", 2.into())], "one client alone"),
+            ("varmail", vec![("files", 12.into())], "one client alone"),
+        ] {
+            let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+            let error = two_clients(name, &pairs, [first.path(), second.path()], || {}).unwrap_err();
+            assert!(error.inapplicable && error.message.contains(why), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_client_fills_its_cache_before_warm_work() {
+        let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let pairs = [("files", 12.into()), ("threads", 2.into()), ("access", "sequential".into())];
+        // The second thread reads only the second half of the links.
+        let remove = || std::fs::remove_file(second.path().join("fsb-set/d00000/f00000000")).unwrap();
+        for (cache, fails) in [("any", false), ("warm", true)] {
+            let pairs = [&pairs[..], &[("cache", cache.into())]].concat();
+            let measured = two_clients("readlink", &pairs, [first.path(), second.path()], remove);
+            assert_eq!(measured.is_err(), fails, "{cache}: {measured:?}");
+        }
+    }
 }

@@ -465,7 +465,7 @@ impl Case<'_, '_> {
         let Place { workers, background_root, .. } = &self.places[at];
         let mut limits = WorkerLimits { until, ..workers.background.as_ref()?.limits.clone() };
         if let (Some(confinement), Some(root)) = (&mut limits.confinement, background_root) {
-            confinement.writable = Some(root.clone());
+            confinement.writable = vec![root.clone()];
         }
         Some(limits)
     }
@@ -971,6 +971,7 @@ impl Case<'_, '_> {
             workload: workload.clone(),
             sizing: *sizing,
             root: workers.target.root.clone(),
+            client_roots: workers.target.client_roots.clone(),
             seed: *seed,
             operations,
             repetition: first,

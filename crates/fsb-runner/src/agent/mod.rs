@@ -171,7 +171,7 @@ fn worker_limits(
             let (uid, gid) = worker_identity(&setup.identity)?;
             // In a PID namespace the worker dies with PID 1 anyway; without one this is all that ends it.
             Some(Confinement {
-                writable: Some(target.root.clone()),
+                writable: target.roots().cloned().collect(),
                 uid,
                 gid,
                 cpus: target.held.cpus.clone(),

@@ -610,6 +610,7 @@ mod tests {
         Provisioned {
             record: TargetRecord::default(),
             root: "/run/fsb".into(),
+            client_roots: Vec::new(),
             abilities: Abilities {
                 cold: None,
                 durable: true,

@@ -30,8 +30,8 @@ use crate::mountinfo::{self, Mount};
 /// The rights that a worker keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The only directory that stays writable.
-    pub writable: Option<PathBuf>,
+    /// The only directories that stay writable.
+    pub writable: Vec<PathBuf>,
     /// The user to become.
     pub uid: u32,
     /// The group to become. The worker gives up all other groups.
@@ -194,9 +194,7 @@ fn arrange_mounts(confinement: &Confinement, root: bool) -> Result<Vec<String>, 
     // SAFETY: constant strings, or null where the kernel ignores the argument.
     let private = unsafe { libc::mount(null, c"/".as_ptr(), null, libc::MS_REC | libc::MS_PRIVATE, null.cast()) };
     step("making mounts private", private)?;
-    if let Some(path) = &confinement.writable {
-        mount_isolation::detach(&mount_isolation::others(path));
-    }
+    mount_isolation::detach(&mount_isolation::others(&confinement.writable));
     let writable: Vec<Kept> = confinement
         .writable
         .iter()

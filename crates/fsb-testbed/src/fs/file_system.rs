@@ -140,6 +140,8 @@ pub struct Mounted {
     pub(crate) server: Option<ServerProcess>,
     /// The exported file system that the NFS server of this machine has mounted.
     pub(crate) export: Option<Export>,
+    /// The mount points of further clients of that export.
+    pub(crate) client_points: Vec<PathBuf>,
 }
 
 /// A mounted file system on which nothing is open for writing.

@@ -1,6 +1,7 @@
-//! NFS: a server exports another file system of this list, and the kernel's client mounts it over loopback.
+//! NFS: a server exports another file system of this list, and one or more clients of the kernel mount it.
 //!
-//! Client and server are in one guest of a virtual machine, which has no other NFS server and no network. `nfs_server.rs`
+//! Clients and server are in one guest of a virtual machine, which has no other NFS server and no network. Each client has a
+//! network namespace of its own, and therefore its own connections, caches and state at the server. `nfs_server.rs`
 //! configures the kernel's server, and `ganesha.rs` starts nfs-ganesha.
 
 use std::net::Ipv4Addr;
@@ -10,8 +11,8 @@ use std::time::Duration;
 use fsb_model::target::{last_value, nfs_client_options};
 use fsb_model::units::parse_duration;
 use fsb_model::{FileSystemSpec, Geometry};
-use fsb_sys::error::TestbedError;
-use fsb_sys::traffic::Link;
+use fsb_sys::error::{TestbedError, attempt};
+use fsb_sys::network::Link;
 use fsb_sys::{Roots, mount as kernel, program};
 
 use super::file_system::{
@@ -58,7 +59,7 @@ impl FileSystem for Nfs {
     }
 
     fn about(&self) -> &'static str {
-        "NFS over loopback: the kernel's server and ext4 unless server= and export= name others; only in a virtual machine."
+        "NFS: the kernel's server and ext4 unless server= and export= name others; only in a virtual machine."
     }
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
@@ -109,10 +110,8 @@ impl FileSystem for Nfs {
     }
 
     fn modules_of_options(&self, options: &[String]) -> Vec<&'static str> {
-        let mut modules = vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }];
-        if link(options).is_some() {
-            modules.extend(["sch_prio", "sch_netem", "cls_u32"]);
-        }
+        let mut modules = vec![if version(options) == "3" { "nfsv3" } else { "nfsv4" }, "veth"];
+        modules.extend(link(options).map(|_| "sch_netem"));
         modules
     }
 
@@ -143,7 +142,7 @@ impl FileSystem for Nfs {
     }
 
     fn note(&self) -> Option<&'static str> {
-        Some("client and server share one guest, its processors and its loopback interface")
+        Some("clients and server share one guest and its processors")
     }
 
     fn minimum_size(&self) -> u64 {
@@ -195,7 +194,7 @@ impl FileSystem for Nfs {
         self.exported.inspect(device)
     }
 
-    /// Mounts the file system for the server, exports it, and mounts the export for the client.
+    /// Mounts the file system for the server, exports it, and mounts the export for each client.
     fn mount(&self, request: &MountRequest<'_>) -> Result<Mounted, TestbedError> {
         if self.server == NfsServer::Kernel {
             serve()?;
@@ -204,14 +203,14 @@ impl FileSystem for Nfs {
         let directory = export.make_directory()?;
         let options = ExportOptions::split(request.options, self.exported.discard_off());
         self.exported.mount(&MountRequest { point: &directory, options: &options.server, ..*request })?;
-        let made = export.begin(self.server, options.asynchronous, options.link).and_then(|()| {
-            let source = export.source();
-            kernel::mount(options.driver(), Path::new(&source), request.point, &options.of_client(export, self.server))
-        });
-        match made {
-            Ok(()) => Ok(Mounted { export: Some(export), ..Mounted::default() }),
+        let mut mounted = Mounted { export: Some(export), ..Mounted::default() };
+        match self.mount_clients(request.point, export, &options, &mut mounted.client_points) {
+            Ok(()) => Ok(mounted),
             Err(error) => {
                 // The first error is the one that explains.
+                for point in mounted.client_points.iter().map(PathBuf::as_path).chain([request.point]) {
+                    let _ = kernel::unmount_patiently(point, Duration::ZERO);
+                }
                 let _ = export.end();
                 Err(error)
             }
@@ -236,6 +235,36 @@ impl FileSystem for Nfs {
     }
 }
 
+impl Nfs {
+    /// Exports the file system, and mounts the export for the first client at `point` and for each further one at a point
+    /// beside it, which is added to `client_points`.
+    fn mount_clients(
+        &self,
+        point: &Path,
+        export: Export,
+        options: &ExportOptions,
+        client_points: &mut Vec<PathBuf>,
+    ) -> Result<(), TestbedError> {
+        let networks = export.begin(self.server, options.asynchronous, options.link, options.clients)?;
+        for (client, network) in (1..).zip(&networks) {
+            let mut point = point.to_owned();
+            if client > 1 {
+                point.add_extension(client.to_string());
+                client_points.push(point.clone());
+            }
+            let failed = |verb, error: std::io::Error| {
+                TestbedError::trial("a client of NFS could not be set up").tried(attempt(verb, &point, &error))
+            };
+            std::fs::create_dir_all(&point).map_err(|error| failed("make", error))?;
+            let source = export.source(network);
+            let of_client = options.of_client(export, self.server, network.near(), network.far());
+            let mount = || kernel::mount(options.driver(), Path::new(&source), &point, &of_client);
+            network.run(&export.host_name(client), mount).map_err(|error| failed("enter the network of", error))??;
+        }
+        Ok(())
+    }
+}
+
 /// The versions of the protocol; the first one is the default.
 const VERSIONS: [&str; 4] = ["4.2", "4.1", "4.0", "3"];
 
@@ -249,6 +278,11 @@ fn link(options: &[String]) -> Option<Link> {
     let round_trip = last_value(options, "delay").and_then(|text| parse_duration(text).ok());
     let rate = last_value(options, "rate").and_then(bit_rate);
     (round_trip.is_some() || rate.is_some()).then(|| Link { round_trip: round_trip.unwrap_or(Duration::ZERO), rate })
+}
+
+/// Returns the number of clients that mount options request.
+fn clients(options: &[String]) -> usize {
+    last_value(options, "clients").and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// The client's options that describe the connection, and those of the lock manager, which has no services here.
@@ -278,6 +312,7 @@ struct ExportOptions {
     client: Vec<String>,
     asynchronous: bool,
     link: Option<Link>,
+    clients: usize,
 }
 
 impl ExportOptions {
@@ -290,6 +325,7 @@ impl ExportOptions {
             client: nfs_client_options(&others),
             asynchronous: others.iter().any(|option| option == "async"),
             link: link(options),
+            clients: clients(options),
         }
     }
 
@@ -298,21 +334,22 @@ impl ExportOptions {
         if version(&self.client) == "3" { "nfs" } else { "nfs4" }
     }
 
-    /// Returns the client's mount options for an export of that server.
-    fn of_client(&self, export: Export, server: NfsServer) -> Vec<String> {
+    /// Returns the mount options of a client with the address `own` for an export of that server, which it reaches at
+    /// `address`.
+    fn of_client(&self, export: Export, server: NfsServer, address: Ipv4Addr, own: Ipv4Addr) -> Vec<String> {
         let mut all = self.client.clone();
         if !all.iter().any(|option| key(option) == "vers") {
             all.push(format!("vers={}", VERSIONS[0]));
         }
         // Without `sec` the client would ask for Kerberos first.
-        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={}", export.address())]);
+        all.extend(["proto=tcp".to_owned(), "sec=sys".to_owned(), format!("addr={address}")]);
         match self.driver() {
             // With its ports the client does not ask rpcbind for them. Locks would need rpc.statd.
             "nfs" => {
                 let mount = format!("mountport={}", rpc_services::MOUNT_PORT);
                 all.extend(["port=2049".to_owned(), "mountproto=tcp".to_owned(), mount, "nolock".to_owned()]);
             }
-            _ => all.push(format!("clientaddr={}", Ipv4Addr::LOCALHOST)),
+            _ => all.push(format!("clientaddr={own}")),
         }
         if server == NfsServer::Ganesha {
             all.push(format!("port={}", export.port_of_ganesha()));
@@ -356,6 +393,13 @@ static OPTIONS: &[DeclaredOption] = &[
     DeclaredOption::value(Data, "vers", OptionKind::Word(&VERSIONS), "4.2", "version of the protocol"),
     DeclaredOption::value(Data, "rsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a read call"),
     DeclaredOption::value(Data, "wsize", OptionKind::Size(1024..=1 << 20), "", "most bytes of a write call"),
+    DeclaredOption::value(
+        Resources,
+        "clients",
+        OptionKind::Number(1..=16),
+        "1",
+        "clients, each with its own connections and caches; thread n of a workload uses client n modulo their number",
+    ),
     DeclaredOption::value(Resources, "nconnect", OptionKind::Number(1..=16), "1", "TCP connections to the server"),
     DeclaredOption::flag(Access, "ac", "the client keeps attributes for a while (default)"),
     DeclaredOption::flag(Access, "noac", "the client keeps no attributes and writes synchronously"),
@@ -397,8 +441,8 @@ mod tests {
         assert!(of("nfs,export=btrfs").modules().contains(&"btrfs"));
         assert_eq!(of("nfs,export=ext3").name(), "nfs");
         let of_options = |text: &str| of(text).modules_of_options(&spec(text).options);
-        assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4"], vec!["nfsv3"]));
-        assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "sch_prio", "sch_netem", "cls_u32"]);
+        assert_eq!((of_options("nfs"), of_options("nfs,vers=3")), (vec!["nfsv4", "veth"], vec!["nfsv3", "veth"]));
+        assert_eq!(of_options("nfs,rate=1G"), ["nfsv4", "veth", "sch_netem"]);
         for export in &EXPORTS {
             assert_eq!(export.modules().contains(&"nfsd"), export.server == NfsServer::Kernel);
             assert!(
@@ -423,6 +467,7 @@ mod tests {
             ("nfs,sync,async", "contradicts"),
             ("nfs,rsize=2M", "1.00 MiB at most"),
             ("nfs,nconnect=17", "number from 1 to 16"),
+            ("nfs,clients=0", "number from 1 to 16"),
             ("nfs,delay=1h", "give between 0us and 10s"),
             ("nfs,rate=1K", "give between 8K and 32G"),
         ] {
@@ -460,18 +505,21 @@ mod tests {
 
     #[test]
     fn options_go_to_the_server_the_export_or_the_client() {
-        let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1"].map(str::to_owned);
+        let options = ["export=btrfs", "async", "nodiscard", "rsize=64K", "vers=4.1", "clients=4"].map(str::to_owned);
         let split = ExportOptions::split(&options, Some("nodiscard"));
         assert_eq!((split.server.as_slice(), split.asynchronous), (&["nodiscard".to_owned()][..], true));
-        let client = split.of_client(Export(DeviceNumber(0, 7)), NfsServer::Kernel).join(",");
-        assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=127.1.0.7,clientaddr=127.0.0.1");
+        assert_eq!((split.clients, ExportOptions::split(&[], None).clients), (4, 1));
+        let export = Export(DeviceNumber(0, 7));
+        let (near, far) = (Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 10));
+        let client = split.of_client(export, NfsServer::Kernel, near, far).join(",");
+        assert_eq!(client, "rsize=65536,vers=4.1,proto=tcp,sec=sys,addr=10.0.0.9,clientaddr=10.0.0.10");
         let other = ExportOptions::split(&["server=ganesha".to_owned()], None);
-        let usual = other.of_client(Export(DeviceNumber(0, 7)), NfsServer::Ganesha);
+        let usual = other.of_client(export, NfsServer::Ganesha, near, far);
         assert_eq!((usual[0].as_str(), usual.last().unwrap().as_str()), ("vers=4.2", "port=22007"));
         let old = ExportOptions::split(&["vers=3".to_owned()], None);
         assert_eq!(
-            old.of_client(Export(DeviceNumber(0, 1)), NfsServer::Kernel).join(","),
-            "vers=3,proto=tcp,sec=sys,addr=127.1.0.1,port=2049,mountproto=tcp,mountport=20048,nolock"
+            old.of_client(export, NfsServer::Kernel, near, far).join(","),
+            "vers=3,proto=tcp,sec=sys,addr=10.0.0.9,port=2049,mountproto=tcp,mountport=20048,nolock"
         );
         assert_eq!((old.driver(), ExportOptions::default().driver()), ("nfs", "nfs4"));
     }

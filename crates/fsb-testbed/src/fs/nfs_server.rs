@@ -10,13 +10,13 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::traffic::{self, Link};
-use fsb_sys::{mount as kernel, network, poll_until};
+use fsb_sys::network::{self, ConnectedNamespace, Link};
+use fsb_sys::{mount as kernel, poll_until};
 use rustix::fs::{Mode, OFlags};
 
 use super::server_process::ServerProcess;
@@ -55,8 +55,7 @@ enum RunningServer {
     Ganesha(ServerProcess),
 }
 
-/// An exported file system, as a function of its device. Each has an address of its own, because the client shares one
-/// set of connections between all mounts from an address.
+/// An exported file system, as a function of its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Export(pub(super) DeviceNumber);
 
@@ -82,21 +81,20 @@ impl Export {
         Ok(directory)
     }
 
-    /// Returns the address at which the client reaches it.
-    pub(super) fn address(self) -> Ipv4Addr {
-        let [.., high, low] = self.0.1.to_be_bytes();
-        Ipv4Addr::new(127, 1 + (self.0.0 % 128) as u8, high, low)
-    }
-
     /// Returns the port at which nfs-ganesha serves it. The kernel's server has 2049, and each process needs another one,
     /// outside the range from which clients get theirs. Minor numbers of devices that are ready together are below 10,000.
     pub(super) fn port_of_ganesha(self) -> u16 {
         22_000 + (self.0.1 % 10_000) as u16
     }
 
-    /// Returns the client's name of it: `127.127.0.1:/254-1`.
-    pub(super) fn source(self) -> String {
-        format!("{}:/{}", self.address(), self.name())
+    /// Returns the name of it for a client on that network: `10.0.0.9:/254-1`.
+    pub(super) fn source(self, network: &ConnectedNamespace) -> String {
+        format!("{}:/{}", network.near(), self.name())
+    }
+
+    /// Returns the name of the host of a client, from 1. A server takes clients with one name for one client that was restarted.
+    pub(super) fn host_name(self, client: usize) -> String {
+        format!("{}-{client}", self.name())
     }
 
     /// Returns the number by which file handles name it. 0 is the root of the server.
@@ -105,9 +103,16 @@ impl Export {
         ((self.0.0 << 20) | self.0.1) & 0x7fff_ffff
     }
 
-    /// Exports the file system that is mounted at its directory. If `asynchronous`, the kernel's server answers before
-    /// changes are on the device. Packets take the time that they need on `link`. After an error, the export must be ended.
-    pub(super) fn begin(self, server: NfsServer, asynchronous: bool, link: Option<Link>) -> Result<(), TestbedError> {
+    /// Exports the file system that is mounted at its directory, and returns the networks of its clients, on which packets
+    /// take the time that they need on `link`. If `asynchronous`, the kernel's server answers before changes are on the
+    /// device. After an error, the export must be ended.
+    pub(super) fn begin(
+        self,
+        server: NfsServer,
+        asynchronous: bool,
+        link: Option<Link>,
+        clients: usize,
+    ) -> Result<Vec<Arc<ConnectedNamespace>>, TestbedError> {
         let running = match server {
             NfsServer::Kernel => RunningServer::Kernel(FLAGS | if asynchronous { FLAG_ASYNC } else { 0 }),
             NfsServer::Ganesha => {
@@ -116,14 +121,9 @@ impl Export {
         };
         let mut served = SERVED.lock().unwrap_or_else(PoisonError::into_inner);
         served.exports.insert(self.fsid(), (self, running));
-        served.unshape(self)?;
-        if let Some(link) = link {
-            served.shape(self, link)?;
-        }
-        publish(&served.exports)?;
-        // A client with the same name would find that both addresses are one server, and share its connections.
-        let identifier = Path::new("/sys/fs/nfs/net/nfs_client/identifier");
-        if identifier.exists() { write(identifier, &format!("{}\n", self.name())) } else { Ok(()) }
+        let networks = served.connect(self, clients, link)?;
+        publish(&served)?;
+        Ok(networks)
     }
 
     /// Returns the file handle of its root directory, as the client sends it. The server must export it.
@@ -179,17 +179,16 @@ impl Export {
                 let killed = || TestbedError::trial("nfs-ganesha did not end and was killed");
                 process.end_patiently().then_some(()).ok_or_else(killed)
             }
-            Some((_, RunningServer::Kernel(_))) => served.empty_caches().and_then(|()| publish(&served.exports)),
+            Some((_, RunningServer::Kernel(_))) => served.empty_caches().and_then(|()| publish(&served)),
             None => Ok(()),
         };
-        let unshaped = served.unshape(self);
         let unmounted = match kernel::unmount_patiently(&self.directory(), PATIENCE) {
             Ok(Some(note)) => {
                 Err(TestbedError::trial("the NFS server still uses the exported file system").tried(note))
             }
             result => result.map(drop),
         };
-        ended.and(unshaped).and(unmounted)
+        ended.and(unmounted)
     }
 }
 
@@ -200,10 +199,12 @@ fn parse_handle(text: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
-/// Returns whether the server's description of a client has this name. NFS 4.0 puts it behind the name of the host.
-fn is_client(info: &str, name: &str) -> bool {
+/// Returns whether the server's description of a client has the name of a host of that export ([`Export::host_name`]). NFS 4.0
+/// puts an address behind it.
+fn is_client(info: &str, export: &str) -> bool {
+    let is_host = |word: &str| word.rsplit_once('-').is_some_and(|(name, _)| name == export);
     let mut names = info.lines().filter_map(|line| line.strip_prefix("name: "));
-    names.any(|line| line.split([' ', '/', '"']).any(|word| word == name))
+    names.any(|line| line.split([' ', '/', '"']).any(is_host))
 }
 
 /// Asks the server to forget a client of NFS 4.0 that has no open files. Returns whether it did.
@@ -228,33 +229,38 @@ const FLAGS: u32 = 0x0002 | 0x0400 | 0x2000;
 const FLAG_ASYNC: u32 = 0x0010;
 
 /// The exports of this process.
-static SERVED: Mutex<Served> = Mutex::new(Served { exports: BTreeMap::new(), slots: BTreeMap::new(), emptied: None });
+static SERVED: Mutex<Served> =
+    Mutex::new(Served { exports: BTreeMap::new(), networks: BTreeMap::new(), emptied: None });
 
 struct Served {
     /// By number.
     exports: BTreeMap<u32, (Export, RunningServer)>,
-    /// The slots of exports in the traffic control of the loopback interface, by number.
-    slots: BTreeMap<u32, u8>,
+    /// The networks of the clients of each export, by number. They stay for its next mount: a client that was unmounted may
+    /// still close connections.
+    networks: BTreeMap<u32, Vec<Arc<ConnectedNamespace>>>,
     /// The time when the server's caches were emptied.
     emptied: Option<Instant>,
 }
 
 impl Served {
-    fn shape(&mut self, export: Export, link: Link) -> Result<(), TestbedError> {
-        let free = (0..traffic::SLOTS).find(|slot| !self.slots.values().any(|used| used == slot));
-        let slot = free.ok_or_else(|| {
-            TestbedError::trial(format!("more than {} NFS targets with delay= or rate=", traffic::SLOTS))
-                .advice("leave out targets, or add --one-at-a-time")
-        })?;
-        self.slots.insert(export.fsid(), slot);
-        traffic::shape_loopback(slot, export.address(), link)
-            .map_err(|error| unserved("delay packets on", Path::new("lo"), &error))
-    }
-
-    fn unshape(&mut self, export: Export) -> Result<(), TestbedError> {
-        let slot = self.slots.remove(&export.fsid());
-        slot.map_or(Ok(()), traffic::unshape_loopback)
-            .map_err(|error| unserved("stop the delay of packets on", Path::new("lo"), &error))
+    /// Returns the networks of that number of clients. Creates those that are missing.
+    fn connect(
+        &mut self,
+        export: Export,
+        clients: usize,
+        link: Option<Link>,
+    ) -> Result<Vec<Arc<ConnectedNamespace>>, TestbedError> {
+        let failed = |verb, error| unserved(verb, Path::new("the network of a client"), &error);
+        let networks = self.networks.entry(export.fsid()).or_default();
+        while networks.len() < clients {
+            networks.push(Arc::new(ConnectedNamespace::create().map_err(|error| failed("create", error))?));
+        }
+        let networks = networks[..clients].to_vec();
+        networks
+            .iter()
+            .try_for_each(|network| network.set_link(link))
+            .map_err(|error| failed("delay packets on", error))?;
+        Ok(networks)
     }
 
     /// Empties the caches that hold the directories of exports. Emptying the second one also closes the server's files.
@@ -274,8 +280,9 @@ impl Served {
 }
 
 /// Fills the caches of the kernel's server, if it serves anything.
-fn publish(served: &BTreeMap<u32, (Export, RunningServer)>) -> Result<(), TestbedError> {
+fn publish(served: &Served) -> Result<(), TestbedError> {
     let of_kernel: Vec<_> = served
+        .exports
         .values()
         .filter_map(|(export, running)| match running {
             RunningServer::Kernel(flags) => Some((*export, *flags)),
@@ -286,9 +293,8 @@ fn publish(served: &BTreeMap<u32, (Export, RunningServer)>) -> Result<(), Testbe
         return Ok(());
     }
     let channel = |cache: &str| Path::new("/proc/net/rpc").join(cache).join("channel");
-    let addresses = of_kernel.iter().map(|(export, _)| export.address());
-    for address in addresses.chain([Ipv4Addr::LOCALHOST]) {
-        write(&channel("auth.unix.ip"), &client_line(address))?;
+    for network in served.networks.values().flatten() {
+        write(&channel("auth.unix.ip"), &client_line(network.far()))?;
     }
     let exports = of_kernel.iter().map(|(export, flags)| (export.fsid(), export.directory(), *flags));
     for (fsid, directory, flags) in [(0, PathBuf::from(ROOT), FLAGS)].into_iter().chain(exports) {
@@ -378,7 +384,7 @@ mod tests {
     fn the_lines_of_the_caches_are_those_that_the_kernel_parses() {
         let export = Export(DeviceNumber(254, 259));
         let directory = export.directory();
-        assert_eq!(client_line(export.address()), "nfsd 127.127.1.3 2147483647 fsb\n");
+        assert_eq!(client_line(Ipv4Addr::new(10, 0, 0, 9)), "nfsd 10.0.0.9 2147483647 fsb\n");
         assert_eq!(
             export_line(export.fsid(), &directory, FLAGS | FLAG_ASYNC),
             "fsb /run/fsb-nfs/254-259 2147483647 9234 65534 65534 266338563\n"
@@ -399,7 +405,7 @@ mod tests {
     fn clients_of_each_version_are_found_by_their_name() {
         let info =
             |name: &str| format!("clientid: 0x1\naddress: \"127.0.0.1:9\"\nname: \"{name}\"\nminor version: 2\n");
-        for name in ["Linux NFSv4.2 254-25/guest", "Linux NFSv4.0 guest/254-25/127.127.0.25"] {
+        for name in ["Linux NFSv4.2 254-25-1", "Linux NFSv4.0 254-25-12/10.0.0.9"] {
             assert!(is_client(&info(name), "254-25"), "{name}");
             assert!(!is_client(&info(name), "254-2"), "{name}");
         }

@@ -125,6 +125,7 @@ impl ReadyDirectory {
         Ok(Provisioned {
             record,
             root: self.root.clone(),
+            client_roots: Vec::new(),
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,

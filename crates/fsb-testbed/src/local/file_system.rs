@@ -286,6 +286,10 @@ impl ReadyFileSystem {
             notes.push("encrypted: AES-256-XTS and AES-256-CTS, with a random key that ends with the mount".to_owned());
         }
         notes.extend(self.member.note().map(str::to_owned));
+        if !self.client_points().is_empty() {
+            let clients = self.points().count();
+            notes.push(format!("{clients} clients: thread n of a workload uses client n modulo {clients}"));
+        }
         let slice = self.device_directory.as_deref().and_then(block::size);
         let small = self.member.small_slice().filter(|(least, _)| slice.is_some_and(|slice| slice < *least));
         notes.extend(small.map(|(_, note)| note.to_owned()));
@@ -328,6 +332,7 @@ impl ReadyFileSystem {
         Ok(Provisioned {
             record,
             root: self.root.clone(),
+            client_roots: self.client_points().iter().map(|point| point.join(ROOT)).collect(),
             abilities,
             free_bytes: space.bytes,
             free_inodes: space.inodes,
@@ -356,9 +361,9 @@ impl ReadyFileSystem {
         let roots = Roots::default();
         match self.cold {
             None => Err(TestbedError::trial(format!("{} is never cold", self.member.name()))),
-            Some(ColdMethod::Evict) => quiet::sync(&self.root),
+            Some(ColdMethod::Evict) => self.sync_clients(),
             Some(ColdMethod::DropCaches) => {
-                quiet::sync(&self.root)?;
+                self.sync_clients()?;
                 quiet::drop_caches(&roots)
             }
             Some(ColdMethod::Remount) => {
@@ -565,6 +570,7 @@ impl ReadyFileSystem {
 
     /// Writes all dirty data out and completes the deferred work.
     pub fn quiesce(&self, left: Duration) -> Result<Quiet, TestbedError> {
+        self.client_points().iter().try_for_each(|point| quiet::sync(&point.join(ROOT)))?;
         let idle = fs::Idle { point: &self.point, source: &self.source };
         let finish = || self.member.finish_background_work(&idle);
         match &self.device_directory {
@@ -575,7 +581,7 @@ impl ReadyFileSystem {
 
     /// Writes all dirty data out. Does not complete the deferred work of the file system.
     pub fn sync(&self) -> Result<(), TestbedError> {
-        quiet::sync(&self.root)?;
+        self.sync_clients()?;
         // A FUSE server writes through the device's own pages, which a syncfs of its mount does not cover.
         let idle = fs::Idle { point: &self.point, source: &self.source };
         if self.is_served() {
@@ -584,21 +590,41 @@ impl ReadyFileSystem {
         self.export().map_or(Ok(()), Export::sync)
     }
 
+    /// Writes out what each client holds. Without further clients, that is all dirty data.
+    fn sync_clients(&self) -> Result<(), TestbedError> {
+        self.points().try_for_each(|point| quiet::sync(&point.join(ROOT)))
+    }
+
     fn export(&self) -> Option<Export> {
         self.mounted.as_ref()?.export
     }
 
-    /// Returns the remote procedure calls of its NFS client since it was mounted.
+    /// Returns the mount points of all its clients. A file system without a server has one.
+    fn points(&self) -> impl Iterator<Item = &Path> {
+        [self.point.as_path()].into_iter().chain(self.client_points().iter().map(PathBuf::as_path))
+    }
+
+    fn client_points(&self) -> &[PathBuf] {
+        self.mounted.as_ref().map_or(&[], |mounted| &mounted.client_points)
+    }
+
+    /// Returns the remote procedure calls of its NFS clients since they were mounted.
     pub fn rpcs(&self) -> Option<Rpcs> {
         self.export()?;
-        rpcs_of_mount(&Roots::default(), &self.point)
+        rpcs_of_mounts(&Roots::default(), &self.points().collect::<Vec<_>>())
     }
 
     /// Unmounts and waits until the device is free. A mount that remains is an error, because it would make the next
     /// one warm.
     fn unmount(&mut self) -> Result<(), TestbedError> {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
-        let lazily = kernel::unmount_patiently(&self.point, PATIENCE)?;
+        let mut lazily = None;
+        for point in &mounted.client_points {
+            lazily = lazily.or(kernel::unmount_patiently(point, PATIENCE)?);
+            // An empty directory on fsb's tmpfs.
+            let _ = std::fs::remove_dir(point);
+        }
+        lazily = lazily.or(kernel::unmount_patiently(&self.point, PATIENCE)?);
         let ended = mounted.server.is_none_or(|mut server| server.end_patiently());
         let unexported = mounted.export.map_or(Ok(()), Export::end);
         match lazily {
@@ -721,22 +747,28 @@ pub(super) fn free_space(root: &Path) -> Result<Space, TestbedError> {
 
 // The remote procedure calls of a mounted NFS client, as /proc/self/mountstats counts them.
 
-/// Returns the calls of the NFS client at this mount point since it was mounted. Returns `None` if no NFS client is
+/// Returns the calls of the NFS clients at these mount points since they were mounted. Returns `None` if no NFS client is
 /// there.
-fn rpcs_of_mount(roots: &Roots, point: &Path) -> Option<Rpcs> {
-    parse_rpcs(&roots.proc_text("self/mountstats")?, &point.to_string_lossy())
+fn rpcs_of_mounts(roots: &Roots, points: &[&Path]) -> Option<Rpcs> {
+    parse_rpcs(&roots.proc_text("self/mountstats")?, points)
 }
 
 /// Parses the counters of each procedure: calls, transmissions, timeouts, bytes sent, bytes received, and times
 /// (`rpc_clnt_show_stats` of net/sunrpc/stats.c).
-fn parse_rpcs(text: &str, point: &str) -> Option<Rpcs> {
-    let is_device = |line: &&str| line.starts_with("device ");
-    let of_point = |line: &&str| is_device(line) && line.contains(&format!(" mounted on {point} with fstype nfs"));
-    let mut lines = text.lines().skip_while(|line| !of_point(line));
-    lines.next()?;
-    let mut rpcs = Rpcs::default();
-    let mount = lines.take_while(|line| !is_device(line));
-    for line in mount.skip_while(|line| line.trim() != "per-op statistics").skip(1) {
+fn parse_rpcs(text: &str, points: &[&Path]) -> Option<Rpcs> {
+    let is_own = |device: &str| {
+        points.iter().any(|point| device.contains(&format!(" mounted on {} with fstype nfs", point.display())))
+    };
+    let mut found = None;
+    // The first part is before the first device.
+    for mount in text.split("device ").skip(1).filter(|mount| is_own(mount.lines().next().unwrap_or_default())) {
+        add_rpcs(found.get_or_insert_default(), mount);
+    }
+    found
+}
+
+fn add_rpcs(rpcs: &mut Rpcs, mount: &str) {
+    for line in mount.lines().skip_while(|line| line.trim() != "per-op statistics").skip(1) {
         let Some((name, counters)) = line.trim().split_once(": ") else { continue };
         let counters: Vec<u64> = counters.split_whitespace().map_while(|word| word.parse().ok()).collect();
         let [calls, transmissions, _timeouts, sent, received, ..] = counters[..] else { continue };
@@ -748,11 +780,10 @@ fn parse_rpcs(text: &str, point: &str) -> Option<Rpcs> {
         rpcs.sent_bytes += sent;
         rpcs.received_bytes += received;
         if name == "READ" {
-            rpcs.read_bytes = received;
+            rpcs.read_bytes += received;
         }
-        rpcs.procedures.insert(name.to_owned(), calls);
+        *rpcs.procedures.entry(name.to_owned()).or_default() += calls;
     }
-    Some(rpcs)
 }
 
 /// Runs the commands of an operation on the mounted file system, and times one of them.
@@ -805,19 +836,24 @@ device 127.1.0.2:/254-2 mounted on /run/fsb/12 with fstype nfs4 statvers=1.1
 \t       WRITE: 1 1 0 4300 120 0 0 0 0
 ";
 
+    fn of(points: &[&str]) -> Option<Rpcs> {
+        parse_rpcs(TEXT, &points.iter().map(Path::new).collect::<Vec<_>>())
+    }
+
     #[test]
-    fn calls_and_bytes_of_one_mount_are_added_up() {
-        let rpcs = parse_rpcs(TEXT, "/run/fsb/1").unwrap();
+    fn calls_and_bytes_of_mounts_are_added_up() {
+        let rpcs = of(&["/run/fsb/1"]).unwrap();
         assert_eq!((rpcs.calls, rpcs.retransmissions), (5, 1));
         assert_eq!((rpcs.sent_bytes, rpcs.received_bytes, rpcs.read_bytes), (1000, 13_080, 12_600));
         assert_eq!(rpcs.procedures, [("GETATTR".to_owned(), 2), ("READ".to_owned(), 3)].into());
-        assert_eq!(parse_rpcs(TEXT, "/run/fsb/12").unwrap().sent_bytes, 4300);
+        assert_eq!(of(&["/run/fsb/12"]).unwrap().sent_bytes, 4300);
+        assert_eq!(of(&["/run/fsb/1", "/run/fsb/12"]).unwrap().sent_bytes, 5300);
     }
 
     #[test]
     fn a_mount_that_is_not_nfs_has_no_calls() {
-        assert_eq!(parse_rpcs(TEXT, "/proc"), None);
-        assert_eq!(parse_rpcs(TEXT, "/run/fsb"), None);
-        assert_eq!(parse_rpcs("", "/"), None);
+        assert_eq!(of(&["/proc"]), None);
+        assert_eq!(of(&["/run/fsb"]), None);
+        assert_eq!(parse_rpcs("", &[Path::new("/")]), None);
     }
 }

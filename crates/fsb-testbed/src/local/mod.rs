@@ -739,6 +739,7 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
     Ok(Provisioned {
         record,
         root: PathBuf::from("/nonexistent/fsb-null").join(target.name.replace('/', "_")),
+        client_roots: Vec::new(),
         abilities: Abilities {
             cold: Some(ColdMethod::Remount),
             kernel_caches_only: true,

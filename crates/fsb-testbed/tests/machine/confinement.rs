@@ -18,7 +18,7 @@ const NOBODY: u32 = 65534;
 
 fn confined(target: &Path, uid: u32, invoking_user: u32) -> Value {
     let order = json!({
-        "confinement": { "writable": target, "uid": uid, "gid": uid, "die_with_parent": true },
+        "confinement": { "writable": [target], "uid": uid, "gid": uid, "die_with_parent": true },
         "outside": ["/tmp", "/var/tmp", "/dev/shm", "/root", "/run", "/", target.parent().unwrap(), env!("CARGO_MANIFEST_DIR")],
     });
     let output = actor("confined").arg(order.to_string()).uid(invoking_user).gid(invoking_user).output().unwrap();

@@ -289,7 +289,7 @@ fn evictions() -> Option<Vec<String>> {
 fn worker(root: &Path, uid: Option<u32>) -> Value {
     let uid = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     let confinement = Confinement {
-        writable: Some(root.to_owned()),
+        writable: vec![root.to_owned()],
         uid,
         gid: uid,
         programs: None,
@@ -314,7 +314,7 @@ fn confined(order: &str) -> Result<i32, TestbedError> {
     let order: Value = serde_json::from_str(order).expect("an order");
     let confinement: Confinement = serde_json::from_value(order["confinement"].clone()).expect("a confinement");
     let notes = sandbox::confine(&confinement)?;
-    let target = confinement.writable.clone().unwrap_or_default();
+    let target = confinement.writable.first().cloned().unwrap_or_default();
     let attempts: Vec<Value> = order["outside"]
         .as_array()
         .into_iter()
@@ -477,7 +477,7 @@ fn by_side(
 /// Starts a worker that is confined to its target and waits.
 fn start_worker(root: &Path) -> Child {
     let confinement = Confinement {
-        writable: Some(root.to_owned()),
+        writable: vec![root.to_owned()],
         uid: 65534,
         gid: 65534,
         programs: None,

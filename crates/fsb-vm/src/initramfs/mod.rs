@@ -148,9 +148,14 @@ fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
         advice(error).advice("a guest needs virtio: choose another kernel, as with --kernel (fsb kernel list)")
     })?;
     let required: Vec<_> = always.into_iter().chain(contents.modules.iter().cloned()).collect();
-    index
-        .order(&required, &contents.optional_modules)
-        .map_err(|error| advice(error).advice("choose a kernel that has it with --kernel (fsb kernel list)"))
+    // An earlier version of fsb may have left out the module when it unpacked the kernel.
+    let again = match kernel.origin {
+        Origin::Fetched => format!("fetch it again (fsb kernel fetch linux-image-{}), or ", kernel.release),
+        _ => String::new(),
+    };
+    index.order(&required, &contents.optional_modules).map_err(|error| {
+        advice(error).advice(format!("{again}choose a kernel that has it with --kernel (fsb kernel list)"))
+    })
 }
 
 fn base(archive: &mut Archive) {
@@ -451,12 +456,13 @@ mod tests {
             text.contains("no module reiserfs") && text.contains("kernel 6.1") && text.contains("--kernel"),
             "{text}"
         );
+        let fetched = Kernel { origin: Origin::Fetched, ..kernel.clone() };
+        assert!(refusal(&fetched, &without).contains("(fsb kernel fetch linux-image-6.1)"));
         let without = Contents { programs: vec!["/sbin/mkfs.absent".into()], ..contents.clone() };
         assert!(refusal(&kernel, &without).contains("/sbin/mkfs.absent"));
         fs::remove_file(directory.path().join("kernel/jbd2.ko")).unwrap();
         let text = refusal(&kernel, &contents);
         assert!(text.contains("jbd2.ko") && text.contains("the kernel 6.1") && text.contains("fsb kernel"), "{text}");
-        let fetched = Kernel { origin: Origin::Fetched, ..kernel.clone() };
         assert!(refusal(&fetched, &contents).contains("fsb kernel fetch linux-image-6.1;"));
         fs::write(directory.path().join("modules.dep"), "kernel/ext4.ko:\n").unwrap();
         assert!(refusal(&kernel, &contents).contains("a guest needs virtio"));

@@ -269,7 +269,7 @@ fn sweep(kernels: &Path) {
 }
 
 /// Drivers of devices that a guest does not have. They are three quarters of a distribution's modules. (`net`, which
-/// network file systems need, holds no drivers.)
+/// network file systems need, holds no drivers but those of wireless networks.)
 const LEFT_OUT: [&str; 24] = [
     "sound/",
     "drivers/accel/",
@@ -296,6 +296,9 @@ const LEFT_OUT: [&str; 24] = [
     "drivers/video/",
     "net/wireless/",
 ];
+
+/// The one of them that a guest needs: NFS clients are connected through it.
+const KEPT: &str = "drivers/net/veth.";
 
 /// A kernel that is being unpacked: `vmlinuz`, `config` and `modules/` in a directory that becomes its own.
 #[derive(Debug)]
@@ -375,7 +378,7 @@ fn part(path: &str) -> ArchivePart<'_> {
         return ArchivePart::Nothing;
     };
     let wanted = match rest.strip_prefix("kernel/") {
-        Some(inner) => !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix)),
+        Some(inner) => inner.starts_with(KEPT) || !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix)),
         None => rest.starts_with("modules.") || rest.starts_with("updates/") || rest.starts_with("extra/"),
     };
     if wanted { ArchivePart::Module(release, rest) } else { ArchivePart::Nothing }
@@ -508,6 +511,8 @@ mod tests {
         assert_eq!(part("lib/modules/6.1/kernel/fs/jfs/jfs.ko"), ArchivePart::Module("6.1", "kernel/fs/jfs/jfs.ko"));
         assert_eq!(part("usr/lib/modules/6.1/modules.builtin"), ArchivePart::Module("6.1", "modules.builtin"));
         assert_eq!(part("lib/modules/6.1/kernel/drivers/net/tun.ko"), ArchivePart::Nothing);
+        let veth = "kernel/drivers/net/veth.ko";
+        assert_eq!(part("lib/modules/6.1/kernel/drivers/net/veth.ko"), ArchivePart::Module("6.1", veth));
         assert_eq!(part("lib/modules/6.1/../../../etc/passwd"), ArchivePart::Nothing);
         assert_eq!(part("usr/share/doc/x"), ArchivePart::Nothing);
     }

@@ -1095,7 +1095,7 @@ impl<'s> RecordThreads<'s> {
     /// device, and each closes its files.
     fn finish_shared(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         if self.job.spec.durability == Durability::End && recorder.rank == 0 {
-            recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_all))?;
+            recorder.sync(self.rendezvous.moved(), || Self::each_writer(state, IoLoop::flush_clients))?;
         }
         if self.job.options.close { self.close(state, recorder) } else { Ok(()) }
     }
@@ -1158,6 +1158,10 @@ impl<'s> RecordThreads<'s> {
 impl<'s> ThreadJob for RecordThreads<'s> {
     type ThreadState = ThreadState<'s>;
     type Report = Option<Box<Directions>>;
+
+    fn set(&self) -> Option<&OpenFileSet> {
+        Some(self.set)
+    }
 
     fn init(&self, rank: u32) -> Result<ThreadState<'s>, EngineError> {
         let (purpose, second) = self.job.purposes();
