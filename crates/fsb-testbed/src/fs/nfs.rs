@@ -51,7 +51,7 @@ static EXPORTS: [Nfs; 8] = [
 ];
 
 /// The words of `server=`; the first one is the default.
-const SERVERS: [&str; 2] = ["kernel", "ganesha"];
+const SERVERS: [&str; 2] = [NfsServer::Kernel.name(), NfsServer::Ganesha.name()];
 
 impl FileSystem for Nfs {
     fn name(&self) -> &'static str {
@@ -64,12 +64,8 @@ impl FileSystem for Nfs {
 
     fn variant(&self, options: &[String]) -> Option<&'static dyn FileSystem> {
         let exported = last_value(options, "export").unwrap_or(NFS.exported.name());
-        let server = match last_value(options, "server").unwrap_or(SERVERS[0]) {
-            "kernel" => NfsServer::Kernel,
-            "ganesha" => NfsServer::Ganesha,
-            _ => return None,
-        };
-        let found = EXPORTS.iter().find(|export| export.exported.name() == exported && export.server == server)?;
+        let server = last_value(options, "server").unwrap_or(SERVERS[0]);
+        let found = EXPORTS.iter().find(|nfs| nfs.exported.name() == exported && nfs.server.name() == server)?;
         Some(found)
     }
 

@@ -47,6 +47,16 @@ pub(super) enum NfsServer {
     Ganesha,
 }
 
+impl NfsServer {
+    /// Returns the word of the option `server=`.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            NfsServer::Kernel => "kernel",
+            NfsServer::Ganesha => "ganesha",
+        }
+    }
+}
+
 /// An export that is served.
 enum RunningServer {
     /// By the kernel, with these flags.
