@@ -423,39 +423,41 @@ pub(crate) enum Interest {
     Names,
 }
 
-/// Brings the cache into the requested state, as far as this process can, and returns its content. `evict` removes the
-/// files' data from it.
+/// Brings the caches into the requested state, as far as this process can, and returns their content. `views` are the
+/// directory of the set as each client sees it, each of which has a cache of its own. `evict` removes the files' data.
 pub(crate) fn ready(
-    set: &Path,
+    views: &[PathBuf],
     layout: &Layout,
     interest: Interest,
     cache: CacheState,
     evict: bool,
 ) -> Result<Ready, EngineError> {
-    if cache == CacheState::Warm {
-        match interest {
-            // It may still be there from the last time.
-            Interest::Data if is_resident(set, layout) => {}
-            Interest::Data => read(set, layout)?,
-            Interest::Names => list(set, layout)?,
+    for set in views {
+        if cache == CacheState::Warm {
+            match interest {
+                // It may still be there from the last time.
+                Interest::Data if is_resident(set, layout) => {}
+                Interest::Data => read(set, layout)?,
+                Interest::Names => list(set, layout)?,
+            }
         }
-    }
-    if evict {
-        self::evict(set, layout)?;
+        if evict {
+            self::evict(set, layout)?;
+        }
     }
     match interest {
         Interest::Data => {
             let most = if evict { EXAMINED_EVICTED } else { EXAMINED_FILES };
-            let (resident, bytes) = residency(set, layout, layout.files.min(most));
+            let (resident, bytes) = residency_of_all(views, layout, layout.files.min(most));
             Ok(Ready { resident_bytes: resident, file_bytes: bytes, direct: None })
         }
         Interest::Names => Ok(Ready::default()),
     }
 }
 
-/// Returns the bytes of the examined files in the cache after the work, and all their bytes.
-pub(crate) fn resident_after(set: &Path, layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
-    if interest == Interest::Data { residency(set, layout, examined(layout)) } else { (None, 0) }
+/// Returns the bytes of the examined files in the caches after the work, and all their bytes.
+pub(crate) fn resident_after(views: &[PathBuf], layout: &Layout, interest: Interest) -> (Option<u64>, u64) {
+    if interest == Interest::Data { residency_of_all(views, layout, examined(layout)) } else { (None, 0) }
 }
 
 /// Asks the kernel to drop the files' data. It drops clean pages only, which is why preparation is durable.
@@ -478,6 +480,11 @@ pub(crate) fn examined(layout: &Layout) -> u64 {
 fn is_resident(set: &Path, layout: &Layout) -> bool {
     let (resident, whole) = residency(set, layout, examined(layout));
     examined(layout) == layout.files && resident == Some(whole)
+}
+
+fn residency_of_all(views: &[PathBuf], layout: &Layout, examined: u64) -> (Option<u64>, u64) {
+    let each = views.iter().map(|set| residency(set, layout, examined));
+    each.fold((Some(0), 0), |(all, bytes), (one, more)| (all.zip(one).map(|(all, one)| all + one), bytes + more))
 }
 
 /// Resident and whole bytes of the examined files; `None` where the kernel does not tell.
@@ -693,14 +700,14 @@ mod tests {
         let layout = Layout { files: 20, file_size: 8192, files_per_directory: 8 };
         let set = directory.path().join("set");
         build(&set, &layout, Content::Full, true, 1.into()).unwrap();
-        let before = ready(&set, &layout, Interest::Data, CacheState::Warm, false).unwrap();
+        let before = ready(std::slice::from_ref(&set), &layout, Interest::Data, CacheState::Warm, false).unwrap();
         assert_eq!((before.resident_bytes, before.file_bytes), (Some(16 * 8192), 16 * 8192));
         let on_memory = rustix::fs::statfs(&set).unwrap().f_type == libc::TMPFS_MAGIC;
-        let cold = ready(&set, &layout, Interest::Data, CacheState::Cold, true).unwrap();
+        let cold = ready(std::slice::from_ref(&set), &layout, Interest::Data, CacheState::Cold, true).unwrap();
         // A file system in memory has nowhere else to keep its data. Of dropped files more are looked at.
         assert_eq!(cold.resident_bytes, Some(if on_memory { 20 * 8192 } else { 0 }));
         assert_eq!(cold.file_bytes, 20 * 8192);
-        assert_eq!(resident_after(&set, &layout, Interest::Names), (None, 0));
+        assert_eq!(resident_after(std::slice::from_ref(&set), &layout, Interest::Names), (None, 0));
     }
 
     #[test]

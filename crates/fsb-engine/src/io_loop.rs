@@ -10,7 +10,7 @@
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
-use std::{iter, slice};
+use std::{io, iter, panic, slice, thread};
 
 use fsb_model::Access;
 use rustix::fs::FallocateFlags;
@@ -190,19 +190,15 @@ impl<'s> IoLoop<'s> {
         }
     }
 
-    /// Syncs everything that the threads of all clients wrote.
+    /// Syncs everything that the threads of all clients wrote. Called in the first thread.
     pub(crate) fn flush_clients(&mut self) -> Result<(), EngineError> {
         let set = self.session.set;
-        match set.client_count() {
-            1 => self.flush_all(),
-            _ => set.sync_clients().map_err(|errno| EngineError::call("syncfs of", &set.path, errno)),
-        }
+        set.sync_clients(|| self.flush_all())
     }
 
     /// Syncs the whole file system, as far as the client of this thread holds it: syncfs.
     pub(crate) fn sync_set(&mut self) -> Result<(), EngineError> {
-        let OpenFileSet { backend, root, path, .. } = self.session.set;
-        backend.namespace().sync_file_system(root).map_err(|errno| EngineError::call("syncfs of", path, errno))
+        self.session.set.sync()
     }
 
     /// Moves one record and returns when it is done.
@@ -527,7 +523,7 @@ pub(crate) struct OpenFileSet {
     pub(crate) layout: Layout,
     pub(crate) names: Names,
     pub(crate) root: Directory,
-    /// The directory as each client of a network file system sees it. Empty for one client.
+    /// The directory as each further client of a network file system sees it.
     clients: Vec<Directory>,
     pub(crate) data: DataSource,
 }
@@ -543,38 +539,55 @@ impl OpenFileSet {
             backend.namespace().open_root(path).map_err(|errno| EngineError::call("open", path, errno))
         };
         let path = context.set();
-        let mut clients: Vec<_> = context.client_sets().map(|path| open(&path)).collect::<Result<_, _>>()?;
-        if !clients.is_empty() {
-            clients.insert(0, open(&path)?);
-        }
+        let clients = context.client_sets().map(|path| open(&path)).collect::<Result<_, _>>()?;
         let (root, names) = (open(&path)?, Names::new(&layout));
         Ok(OpenFileSet { backend, names, path, layout, root, clients, data: context.data() })
     }
 
     /// Returns the number of clients that access the set.
     pub(crate) fn client_count(&self) -> u32 {
-        self.clients.len().max(1) as u32
+        self.clients.len() as u32 + 1
     }
 
-    /// Makes [`OpenFileSet::root`] lead through the client of a thread or process, which must have a descriptor table of its
+    /// Makes [`OpenFileSet::root`] lead through the client of this thread or process, which needs a descriptor table of its
     /// own.
-    pub(crate) fn use_client(&self, rank: u32) -> Result<(), EngineError> {
-        let client = self.clients.get((rank % self.client_count()) as usize);
-        let (Some(Directory(Some(own))), Directory(Some(root))) = (client, &self.root) else { return Ok(()) };
+    pub(crate) fn use_client(&self, rank: u32, own_table: bool) -> Result<(), EngineError> {
+        let further = (rank % self.client_count()).checked_sub(1).map(|client| &self.clients[client as usize]);
+        let (Some(Directory(Some(own))), Directory(Some(root))) = (further, &self.root) else { return Ok(()) };
+        if !own_table {
+            return Err(EngineError::new("a thread that uses a client of its own needs a descriptor table of its own"));
+        }
         // SAFETY: both numbers stay open, and `root` leads to the same directory as before.
         match unsafe { libc::dup3(own.as_raw_fd(), root.as_raw_fd(), libc::O_CLOEXEC) } {
-            -1 => Err(EngineError::io("change the client of", &self.path, &std::io::Error::last_os_error())),
+            -1 => Err(EngineError::io("change the client of", &self.path, &io::Error::last_os_error())),
             _ => Ok(()),
         }
     }
 
-    /// Writes out what all clients hold: syncfs.
-    pub(crate) fn sync_clients(&self) -> Result<(), Errno> {
-        let namespace = self.backend.namespace();
-        match &self.clients[..] {
-            [] => namespace.sync_file_system(&self.root),
-            clients => clients.iter().try_for_each(|client| namespace.sync_file_system(client)),
-        }
+    /// Writes out what the client of this thread holds: syncfs.
+    pub(crate) fn sync(&self) -> Result<(), EngineError> {
+        self.sync_through(&self.root)
+    }
+
+    fn sync_through(&self, directory: &Directory) -> Result<(), EngineError> {
+        let synced = self.backend.namespace().sync_file_system(directory);
+        synced.map_err(|errno| EngineError::call("syncfs of", &self.path, errno))
+    }
+
+    /// Calls `sync_own` in the first thread, whose client is the first, and at the same time writes out what the further
+    /// clients hold.
+    pub(crate) fn sync_clients(&self, sync_own: impl FnOnce() -> Result<(), EngineError>) -> Result<(), EngineError> {
+        thread::scope(|scope| {
+            let sync = |client| {
+                let thread = thread::Builder::new().spawn_scoped(scope, move || self.sync_through(client));
+                thread.map_err(|error| EngineError::spawn("start a thread that syncs a client", &error))
+            };
+            let others = self.clients.iter().map(sync).collect::<Result<Vec<_>, _>>()?;
+            sync_own()?;
+            others
+                .into_iter()
+                .try_for_each(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
+        })
     }
 
     /// Returns the error of a refused call on a file.

@@ -24,7 +24,7 @@ use crate::profile::Profile;
 use crate::rendezvous::StartBarrier;
 use crate::task::{Context, Gate, Ready};
 use crate::thread_recorder::{self, Recording, ThreadRecorder};
-use crate::threads::{self, ThreadJob, WorkerOutcome};
+use crate::threads::{ThreadJob, WorkerOutcome};
 use crate::{EngineError, latency};
 
 /// The memory that all processes share.
@@ -58,7 +58,6 @@ pub(crate) fn run<C: ThreadJob>(
     ready: Ready,
     gate: &mut dyn Gate,
 ) -> Result<WorkerOutcome<C::Report>, EngineError> {
-    threads::check_clients(job, context, profile.processes, false)?;
     let mut outcome = WorkerOutcome::new(clock::cost_ns(context.clock));
     let shared = SharedMemory::new(Shared::default())?;
     let mut children = Children::default();
@@ -96,7 +95,7 @@ fn process_main<C: ThreadJob>(
     rank: u32,
     output: &mut File,
 ) -> Result<ProcessMessage, EngineError> {
-    job.set().map_or(Ok(()), |set| set.use_client(rank))?;
+    job.set().map_or(Ok(()), |set| set.use_client(rank, true))?;
     let circumstances = Circumstances { cache: profile.cache, durability: profile.durability };
     let until = context.until_seconds.filter(|_| profile.divisible);
     let clock = Clock::new(context.clock, rank, circumstances);

@@ -34,8 +34,8 @@ pub(crate) trait ThreadJob: Sync {
     /// The result of one thread besides its recorder.
     type Report: Send;
 
-    /// Returns the files that all threads access through their own clients of a network file system. Returns `None` if the
-    /// work uses the first client alone.
+    /// Returns the files that each thread accesses through its own client of a network file system. Returns `None` if the
+    /// work uses one client alone ([`Job::one_client`](crate::workload::Job::one_client)).
     fn set(&self) -> Option<&OpenFileSet> {
         None
     }
@@ -199,7 +199,6 @@ pub(crate) fn run<C: ThreadJob>(
     helped: bool,
     gate: &mut dyn Gate,
 ) -> Result<WorkerOutcome<C::Report>, EngineError> {
-    check_clients(job, context, profile.threads, helped)?;
     let clock_cost_ns = clock::cost_ns(context.clock);
     let until = context.until_seconds.filter(|_| profile.divisible);
     let ramp = context.ramp_seconds.filter(|_| profile.divisible);
@@ -211,11 +210,9 @@ pub(crate) fn run<C: ThreadJob>(
             let shared = &shared;
             let clock = Clock::new(context.clock, rank, circumstances);
             let thread_body = move || {
-                if !helped && own_descriptor_table() {
-                    job.set().map_or(Ok(()), |set| set.use_client(rank))?;
-                }
+                let own_table = !helped && own_descriptor_table();
                 let recorder = ThreadRecorder::new(rank, clock, until, &shared.failed, job.progress(rank));
-                thread_main(job, shared, recorder.with_ramp(ramp))
+                thread_main(job, shared, recorder.with_ramp(ramp), own_table)
             };
             match thread::Builder::new().name(format!("fsb-{rank}")).spawn_scoped(scope, thread_body) {
                 Ok(thread) => threads.push(thread),
@@ -287,11 +284,13 @@ fn thread_main<C: ThreadJob>(
     job: &C,
     shared: &ThreadSync,
     mut recorder: ThreadRecorder<'_>,
+    own_table: bool,
 ) -> Result<Option<Recorded<C::Report>>, EngineError> {
     if recorder.rank == 0 {
         shared.first.get_or_init(thread::current);
     }
     let mut ready_guard = ReadyGuard { shared, ready: false };
+    job.set().map_or(Ok(()), |set| set.use_client(recorder.rank, own_table))?;
     let mut state = job.init(recorder.rank)?;
     ready_guard.ready = true;
     drop(ready_guard);
@@ -325,26 +324,6 @@ fn own_descriptor_table() -> bool {
     // on never leave it, because the state of a thread stays in it. If the kernel refuses, the work is a little slower
     // and still correct.
     unsafe { libc::unshare(libc::CLONE_FILES) == 0 }
-}
-
-/// Checks that the work of that number of threads or processes uses all clients of the target.
-pub(crate) fn check_clients<C: ThreadJob>(
-    job: &C,
-    context: &Context,
-    workers: u32,
-    helped: bool,
-) -> Result<(), EngineError> {
-    let clients = context.client_roots.len() as u32 + 1;
-    let why = match () {
-        () if clients == 1 => return Ok(()),
-        () if job.set().is_none() => "it uses one client alone: leave out clients=".to_owned(),
-        () if helped => "the threads of its I/O library share one client: leave out clients=".to_owned(),
-        () if workers < clients => {
-            format!("{clients} clients need {clients} threads or processes: add threads = {clients}")
-        }
-        () => return Ok(()),
-    };
-    Err(EngineError { inapplicable: true, ..EngineError::new(why) })
 }
 
 /// The state that the threads share.

@@ -17,6 +17,9 @@ use crate::{EngineError, fileset, thread_recorder};
 pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineError> {
     let job = workload::parse(&task.workload, &task.sizing).map_err(|error| EngineError::new(error.to_string()))?;
     let context = Context::new(task)?;
+    if task.step != Step::Cleanup {
+        check_clients(&*job, context.client_roots.len() as u32 + 1)?;
+    }
     match task.step {
         Step::Prepare => told(&context, gate, || match task.units {
             Some(units) => prepare_units(&*job, &context, units),
@@ -30,6 +33,23 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
         .map(StepReport::Measured),
         Step::Cleanup => told(&context, gate, || cleanup(&*job, &context)).map(|()| StepReport::Done),
     }
+}
+
+/// Checks that the work uses all clients of the target.
+fn check_clients(job: &dyn Job, clients: u32) -> Result<(), EngineError> {
+    let Profile { threads, processes, .. } = job.profile();
+    let why = match job.one_client() {
+        _ if clients == 1 => return Ok(()),
+        Some(why) => why.to_owned(),
+        None if job.backend().capabilities().helped => {
+            "the threads of its backend share one client: use another backend".to_owned()
+        }
+        None if threads * processes < clients => {
+            format!("{clients} clients need {clients} threads or processes: add threads = {clients}")
+        }
+        None => return Ok(()),
+    };
+    Err(EngineError { inapplicable: true, ..EngineError::new(why) })
 }
 
 /// Creates the files that the work needs, unless the backend touches none.

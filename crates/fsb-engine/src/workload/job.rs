@@ -44,6 +44,12 @@ pub trait Job: Send + Sync {
         (profile.file_size == 0).then_some("it moves no data")
     }
 
+    /// Returns the reason why the work uses one client of a network file system alone. Returns `None` if each of its threads
+    /// can use its own.
+    fn one_client(&self) -> Option<&'static str> {
+        Some("it uses one client alone: use a target without clients=")
+    }
+
     /// Returns the unit that samples consist of. Returns `None` for an unsplittable workload.
     fn unit(&self) -> Option<WorkUnit> {
         None

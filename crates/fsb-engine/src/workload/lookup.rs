@@ -275,6 +275,10 @@ impl Job for LookupJob {
         Some(WorkUnit { params: self.params(), own_files, only_warmed: false, operations: self.files() })
     }
 
+    fn one_client(&self) -> Option<&'static str> {
+        None
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         if context.preparing == Preparing::Settling {
             return Ok(());

@@ -77,6 +77,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
 ) -> Result<(Measurement, Vec<C::Report>), EngineError> {
     check_operations(profile, context.operations)?;
     let Capabilities { real, direct, helped, .. } = set.backend.capabilities();
+    let views: Vec<_> = [set.path.clone()].into_iter().chain(context.client_sets()).collect();
     let ready = if real {
         let found = examine(set, subject, profile)?;
         // Data that preparation left in the cache would look as if direct I/O had put it there.
@@ -85,11 +86,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
         let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
         // Data that the work is yet to write cannot be brought into the cache beforehand.
         let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
-        let ready = fileset::ready(&set.path, &set.layout, subject.interest, cache, evict)?;
-        // Each client has a cache of its own.
-        for path in context.client_sets() {
-            fileset::ready(&path, &set.layout, subject.interest, cache, evict)?;
-        }
+        let ready = fileset::ready(&views, &set.layout, subject.interest, cache, evict)?;
         Ready { direct: found, ..ready }
     } else {
         pretend(&set.layout, subject, profile.cache)
@@ -101,7 +98,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
     };
     let mut measurement = outcome.measurement(profile.operation);
     (measurement.resident_after, measurement.file_bytes_after) = if real {
-        fileset::resident_after(&set.path, &set.layout, subject.interest)
+        fileset::resident_after(&views, &set.layout, subject.interest)
     } else {
         let after = pretend(&set.layout, Subject { content: Content::Full, ..subject }, CacheState::Warm);
         (after.resident_bytes, after.file_bytes)

@@ -266,6 +266,10 @@ impl Job for MicroJob {
         self.backend
     }
 
+    fn one_client(&self) -> Option<&'static str> {
+        None
+    }
+
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
         fileset::build(&context.set(), &self.layout(), Content::Directories, false, context.data())
     }

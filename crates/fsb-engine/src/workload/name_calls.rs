@@ -38,9 +38,12 @@ pub(super) static STAT: SimpleWorkload = SimpleWorkload {
     },
 };
 
+/// The reason why calls with whole paths use one client.
+const WHOLE_PATHS: &str = "its calls take whole paths, which lead to one client: use a target without clients=";
+
 /// Asks for the sizes and the free space of the file system, by the name of every file.
 pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
-    rules: Rules { name: "statfs", backends: NAMES_BACKENDS, ..STAT.rules },
+    rules: Rules { name: "statfs", backends: NAMES_BACKENDS, one_client: Some(WHOLE_PATHS), ..STAT.rules },
     about: "ask for the sizes and the free space of the file system, by the name of every file",
     profile: |spec| spec.profile("statfs", spec.files_label("statfs")),
     measure: |spec, profile, context, gate| {
@@ -48,7 +51,7 @@ pub(super) static STATFS: SimpleWorkload = SimpleWorkload {
         let paths = WholePaths::new(&context.set(), &Names::new(&spec.layout), &spec.layout);
         let act = |turn: &mut Turn<'_>| turn.calls().file_system(paths.path(turn.file));
         let call = NameCall::new("statfs", OperationKind::Stat, Changes::Nothing, &act);
-        names::measure(spec, NameCall { by_path: true, ..call }, profile, context, gate)
+        names::measure(spec, call, profile, context, gate)
     },
     ..STAT
 };

@@ -28,8 +28,6 @@ pub(super) struct NameCall<'a> {
     /// The call that brings into the cache what `act` needs beside names and attributes, if that is to be warm. It is
     /// made once on each file before the clock starts.
     pub(super) warm: Option<FileCall<'a>>,
-    /// Whether `act` names files by whole paths, which lead to the first client of a network file system.
-    pub(super) by_path: bool,
     /// Returns why an error means that the file system does not support the call, or `None` if it means a failure.
     pub(super) unsupported: fn(Errno) -> Option<&'static str>,
 }
@@ -44,7 +42,7 @@ impl<'a> NameCall<'a> {
         changes: Changes<'a>,
         act: FileCall<'a>,
     ) -> NameCall<'a> {
-        NameCall { name, kind, changes, act, warm: None, by_path: false, unsupported: |_| None }
+        NameCall { name, kind, changes, act, warm: None, unsupported: |_| None }
     }
 }
 
@@ -127,7 +125,7 @@ impl ThreadJob for NameThreads<'_> {
     type Report = ();
 
     fn set(&self) -> Option<&OpenFileSet> {
-        (!self.call.by_path).then_some(self.set)
+        Some(self.set)
     }
 
     fn init(&self, rank: u32) -> Result<ThreadState, EngineError> {
@@ -169,8 +167,7 @@ impl ThreadJob for NameThreads<'_> {
         bytes: u64,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let synced = recorder.sync(bytes, || self.set.sync_clients());
-        synced.map_err(|errno| EngineError::call("syncfs of", &self.set.path, errno))
+        recorder.sync(bytes, || self.set.sync_clients(|| self.set.sync()))
     }
 }
 
@@ -292,8 +289,13 @@ mod tests {
     fn work_that_would_leave_clients_idle_does_not_apply() {
         for (name, pairs, why) in [
             ("stat", vec![("files", 12.into())], "2 clients need 2 threads or processes"),
-            ("statfs", vec![("files", 12.into()), ("threads", 2.into())], "one client alone"),
+            ("statfs", vec![("files", 12.into()), ("threads", 2.into())], "whole paths"),
+            ("setxattr", vec![("files", 12.into()), ("threads", 2.into())], "one client alone"),
             ("varmail", vec![("files", 12.into())], "one client alone"),
+            ("read", vec![("backend", "posix-aio".into()), ("threads", 2.into())], "share one client"),
+            ("append", vec![("threads", 2.into())], "overwrite each other's appends"),
+            ("write", vec![("block_size", "1K".into()), ("threads", 2.into())], "whole pages"),
+            ("random-mix", vec![("threads", 2.into())], "cache = \"any\""),
         ] {
             let [first, second] = [(); 2].map(|()| tempfile::tempdir().unwrap());
             let error = two_clients(name, &pairs, [first.path(), second.path()], || {}).unwrap_err();

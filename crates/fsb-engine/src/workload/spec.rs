@@ -45,6 +45,8 @@ pub(crate) struct Rules {
     pub(crate) cache: &'static [CacheState],
     /// The backends that it accepts, the default first; any of them if there are none.
     pub(crate) backends: &'static [&'static str],
+    /// The reason why it uses one client of a network file system alone.
+    pub(crate) one_client: Option<&'static str>,
 }
 
 impl Rules {
@@ -60,6 +62,7 @@ impl Rules {
         durability: Durability::ALL,
         cache: &[CacheState::Any],
         backends: &[],
+        one_client: None,
     };
 
     /// A workload that makes calls on names only, which no other backend makes in its own way.
@@ -381,6 +384,8 @@ impl Spec {
             matrix: self.matrix,
             renewal: if cold { Renewal::Remount } else { Renewal::Never },
             operations: self.items(),
+            // With fewer, workers would be idle.
+            fewest: self.items().min(self.workers().into()).max(1),
             divisible: true,
             repeats_in_place: !cold,
             reaches_device: cold || direct || synced || self.durability != Durability::None,
@@ -623,6 +628,10 @@ impl Job for SimpleJob {
 
     fn backend(&self) -> &'static dyn Backend {
         self.spec.backend
+    }
+
+    fn one_client(&self) -> Option<&'static str> {
+        self.member.rules.one_client
     }
 
     fn unit(&self) -> Option<WorkUnit> {

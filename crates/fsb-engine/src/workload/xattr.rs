@@ -319,7 +319,7 @@ impl Job for XattrJob {
                 NameCall { warm: Some(&list), ..NameCall::new(name, OperationKind::Stat, Changes::Nothing, &list) }
             }
         };
-        names::measure(&self.spec, NameCall { by_path: true, ..call }, &self.profile(), context, gate)
+        names::measure(&self.spec, call, &self.profile(), context, gate)
     }
 
     fn cleanup(&self, context: &Context) -> Result<(), EngineError> {

@@ -176,6 +176,9 @@ impl FileSystem for Nfs {
                 return Err(refused(option, format!("fsb sets {name} itself")));
             }
         }
+        if clients(&spec.options) > 1 && spec.options.iter().any(|option| option == "nocto") {
+            return Err(refused("nocto", "several clients would not see that the files were made anew".to_owned()));
+        }
         if spec.options.iter().any(|option| option == "sync") && spec.options.iter().any(|option| option == "async") {
             return Err(refused("async", "it contradicts sync".to_owned()));
         }
@@ -204,8 +207,10 @@ impl FileSystem for Nfs {
             Ok(()) => Ok(mounted),
             Err(error) => {
                 // The first error is the one that explains.
-                for point in mounted.client_points.iter().map(PathBuf::as_path).chain([request.point]) {
+                let _ = kernel::unmount_patiently(request.point, Duration::ZERO);
+                for point in &mounted.client_points {
                     let _ = kernel::unmount_patiently(point, Duration::ZERO);
+                    let _ = std::fs::remove_dir(point);
                 }
                 let _ = export.end();
                 Err(error)
@@ -396,7 +401,7 @@ static OPTIONS: &[DeclaredOption] = &[
         "1",
         "clients, each with its own connections and caches; thread n of a workload uses client n modulo their number",
     ),
-    DeclaredOption::value(Resources, "nconnect", OptionKind::Number(1..=16), "1", "TCP connections to the server"),
+    DeclaredOption::value(Resources, "nconnect", OptionKind::Number(1..=16), "1", "TCP connections of each client"),
     DeclaredOption::flag(Access, "ac", "the client keeps attributes for a while (default)"),
     DeclaredOption::flag(Access, "noac", "the client keeps no attributes and writes synchronously"),
     DeclaredOption::value(Access, "actimeo", OptionKind::Number(0..=86_400), "", "seconds that attributes are kept"),
@@ -461,6 +466,7 @@ mod tests {
             ("nfs,addr=192.0.2.1", "fsb sets addr itself"),
             ("nfs,sec=krb5", "fsb sets sec itself"),
             ("nfs,sync,async", "contradicts"),
+            ("nfs,nocto,clients=2", "made anew"),
             ("nfs,rsize=2M", "1.00 MiB at most"),
             ("nfs,nconnect=17", "number from 1 to 16"),
             ("nfs,clients=0", "number from 1 to 16"),

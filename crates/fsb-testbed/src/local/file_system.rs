@@ -618,16 +618,16 @@ impl ReadyFileSystem {
     /// one warm.
     fn unmount(&mut self) -> Result<(), TestbedError> {
         let Some(mounted) = self.mounted.take() else { return Ok(()) };
-        let mut lazily = None;
+        let points = mounted.client_points.iter().chain([&self.point]);
+        let unmounted: Vec<_> = points.map(|point| kernel::unmount_patiently(point, PATIENCE)).collect();
         for point in &mounted.client_points {
-            lazily = lazily.or(kernel::unmount_patiently(point, PATIENCE)?);
             // An empty directory on fsb's tmpfs.
             let _ = std::fs::remove_dir(point);
         }
-        lazily = lazily.or(kernel::unmount_patiently(&self.point, PATIENCE)?);
         let ended = mounted.server.is_none_or(|mut server| server.end_patiently());
         let unexported = mounted.export.map_or(Ok(()), Export::end);
-        match lazily {
+        let lazily: Vec<_> = unmounted.into_iter().collect::<Result<_, _>>()?;
+        match lazily.into_iter().flatten().next() {
             Some(note) => Err(TestbedError::trial("the target is still in use").tried(note)),
             None if !ended => Err(TestbedError::trial("the FUSE server did not end after the unmount and was killed")),
             None => unexported,

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{VmError, cache_advice, refused};
 use crate::guest;
-use crate::kernel::{FETCH, Kernel, Origin, bare_kernel};
+use crate::kernel::{ADDED_LATER, FETCH, Kernel, Origin, bare_kernel};
 use crate::modules::{self, Index, Order};
 
 /// The contents of an initramfs.
@@ -148,12 +148,14 @@ fn order(kernel: &Kernel, contents: &Contents) -> Result<Order, VmError> {
         advice(error).advice("a guest needs virtio: choose another kernel, as with --kernel (fsb kernel list)")
     })?;
     let required: Vec<_> = always.into_iter().chain(contents.modules.iter().cloned()).collect();
-    // An earlier version of fsb may have left out the module when it unpacked the kernel.
-    let again = match kernel.origin {
-        Origin::Fetched => format!("fetch it again (fsb kernel fetch linux-image-{}), or ", kernel.release),
-        _ => String::new(),
-    };
     index.order(&required, &contents.optional_modules).map_err(|error| {
+        let was_left_out = error.fields.get("module").is_some_and(|module| module == ADDED_LATER);
+        let again = match kernel.origin {
+            Origin::Fetched if was_left_out => {
+                format!("fetch it again (fsb kernel fetch linux-image-{}), or ", kernel.release)
+            }
+            _ => String::new(),
+        };
         advice(error).advice(format!("{again}choose a kernel that has it with --kernel (fsb kernel list)"))
     })
 }
@@ -457,6 +459,8 @@ mod tests {
             "{text}"
         );
         let fetched = Kernel { origin: Origin::Fetched, ..kernel.clone() };
+        assert!(!refusal(&fetched, &without).contains("fsb kernel fetch"));
+        let without = Contents { modules: vec![ADDED_LATER.into()], ..contents.clone() };
         assert!(refusal(&fetched, &without).contains("(fsb kernel fetch linux-image-6.1)"));
         let without = Contents { programs: vec!["/sbin/mkfs.absent".into()], ..contents.clone() };
         assert!(refusal(&kernel, &without).contains("/sbin/mkfs.absent"));

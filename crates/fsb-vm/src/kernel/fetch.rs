@@ -297,8 +297,8 @@ const LEFT_OUT: [&str; 24] = [
     "net/wireless/",
 ];
 
-/// The one of them that a guest needs: NFS clients are connected through it.
-const KEPT: &str = "drivers/net/veth.";
+/// The one of them that a guest needs: NFS clients are connected through it. Earlier versions of fsb left it out.
+pub(crate) const ADDED_LATER: &str = "veth";
 
 /// A kernel that is being unpacked: `vmlinuz`, `config` and `modules/` in a directory that becomes its own.
 #[derive(Debug)]
@@ -378,7 +378,10 @@ fn part(path: &str) -> ArchivePart<'_> {
         return ArchivePart::Nothing;
     };
     let wanted = match rest.strip_prefix("kernel/") {
-        Some(inner) => inner.starts_with(KEPT) || !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix)),
+        Some(inner) => {
+            let of_network = inner.strip_prefix("drivers/net/").and_then(|name| name.split('.').next());
+            of_network == Some(ADDED_LATER) || !LEFT_OUT.iter().any(|prefix| inner.starts_with(prefix))
+        }
         None => rest.starts_with("modules.") || rest.starts_with("updates/") || rest.starts_with("extra/"),
     };
     if wanted { ArchivePart::Module(release, rest) } else { ArchivePart::Nothing }

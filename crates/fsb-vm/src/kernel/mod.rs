@@ -15,6 +15,7 @@ use find::Places;
 use image::{has_modules, look_for_modules, readable};
 
 pub use crate::input::{cache, cache_path};
+pub(crate) use fetch::ADDED_LATER;
 pub use fetch::{fetch, tidy, unpacked};
 pub use find::list;
 pub(crate) use image::{FETCH, bare_kernel};

@@ -702,7 +702,7 @@ impl Job for RecordsJob {
         if let Some(rate) = self.options.rate {
             profile.rate = Some(rate);
             profile.primary = &LATENCY_P99;
-            profile.fewest = FEWEST_FOR_P99;
+            profile.fewest = profile.fewest.max(FEWEST_FOR_P99);
         }
         profile.reaches_device |= self.options.between.syncs();
         profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
@@ -756,6 +756,22 @@ impl Job for RecordsJob {
 
     fn backend(&self) -> &'static dyn Backend {
         self.spec.backend
+    }
+
+    fn one_client(&self) -> Option<&'static str> {
+        let Spec { threads, cache, block_size, .. } = self.spec;
+        let first = self.spec.byte_range().first;
+        let whole_pages = block_size.is_multiple_of(fileset::BLOCK) && first.is_multiple_of(fileset::BLOCK);
+        let share = threads > 1 && self.member.writes();
+        match self.member.action {
+            // The client decides where the file ends.
+            RecordAction::Append if share => Some("clients of NFS overwrite each other's appends: use processes"),
+            _ if share && !whole_pages => Some("clients of NFS write whole pages: use a block_size of 4K or processes"),
+            _ if self.member.writes() && cache == CacheState::Warm => {
+                Some("data that one client writes are not warm in another: add cache = \"any\"")
+            }
+            _ => None,
+        }
     }
 
     fn unit(&self) -> Option<WorkUnit> {
