@@ -8,7 +8,7 @@
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::mem::MaybeUninit;
 use std::ops::{ControlFlow, Range};
 use std::os::fd::OwnedFd;
@@ -323,6 +323,40 @@ pub(crate) fn expect_nothing(set: &Path) -> Result<(), EngineError> {
     }
     let message = format!("{} still holds {left} entries after all were deleted", set.display());
     Err(EngineError { path: Some(set.to_owned()), ..EngineError::new(message) })
+}
+
+/// Reads the data of all regular files below a directory, except files and directories without permission.
+pub(crate) fn read_tree(root: &Path) -> Result<(), EngineError> {
+    let mut buffer = vec![0; CHUNK as usize];
+    let mut waiting = vec![root.to_owned()];
+    while let Some(path) = waiting.pop() {
+        let read = if path.is_dir() { list_tree(&path, &mut waiting) } else { read_file(&path, &mut buffer) };
+        match read {
+            Err(error) if error.kind() != ErrorKind::PermissionDenied => {
+                return Err(EngineError::io("read", &path, &error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Adds the files and directories of a directory to a list.
+fn list_tree(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() || kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, buffer: &mut [u8]) -> io::Result<()> {
+    let mut file = File::open(path)?;
+    while file.read(buffer)? > 0 {}
+    Ok(())
 }
 
 /// Everything on the file system is on the device.

@@ -140,6 +140,8 @@ pub struct ProgramNeeds {
     pub limits: ProgramLimits,
     /// The time limit of each program, in seconds.
     pub longest: f64,
+    /// Whether all runs of a trial share one directory, instead of a new one for each run.
+    pub reuse: bool,
     /// Numbers that the command prints, with their direction. Targets are compared by the first one.
     pub printed: Vec<(String, Better)>,
 }

@@ -815,6 +815,7 @@ impl<'v> Anonymiser<'v> {
             | Warning::LeftOut { workloads, held: _, planned: _, budget_seconds: _, needed_seconds: _ } => {
                 workloads.iter_mut().for_each(|label| self.label(label));
             }
+            Warning::LongPreparation { workload, prepare_seconds: _, command_seconds: _ } => self.label(workload),
             Warning::NotTakenDown { target, error } => {
                 target.iter_mut().for_each(|name| self.target_name(name));
                 self.text(WHAT, [error]);

@@ -136,6 +136,15 @@ pub enum Warning {
         /// Seconds that would be enough.
         needed_seconds: f64,
     },
+    /// Making the directory of each run of a command takes longer than the command.
+    LongPreparation {
+        /// Label of the workload.
+        workload: String,
+        /// Seconds of making a directory, with `setup` and `prepare`: the mean of all targets.
+        prepare_seconds: f64,
+        /// Seconds of the command: the mean of all targets.
+        command_seconds: f64,
+    },
     /// A target, or the testbed, could not be torn down in the regular way.
     NotTakenDown {
         /// The name of the target; absent for the testbed as a whole.

@@ -36,6 +36,12 @@ pub struct WorkloadSpec {
 }
 
 impl WorkloadSpec {
+    /// Returns whether all runs of a command in a trial share one directory. Records without the parameter are of versions
+    /// that had no other way.
+    pub fn repeats_in_one_directory(&self) -> bool {
+        self.name == "command" && self.params.get("reuse").is_none_or(|reuse| *reuse == true)
+    }
+
     /// Returns a workload that runs alone and whose samples last as long as its plan says.
     pub fn new(name: impl Into<String>, params: Params) -> WorkloadSpec {
         WorkloadSpec { name: name.into(), sample_time: None, sustain: None, background: None, params }

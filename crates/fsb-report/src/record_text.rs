@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fsb_model::plan::LONGEST_BUDGET;
 use fsb_model::run::PlacementReason;
-use fsb_model::units::{Bytes, show_bytes, show_duration};
+use fsb_model::units::{Bytes, show_bytes, show_duration, show_seconds};
 use fsb_model::{Interference, RaceEnd, Shortfall, StopReason, StoppingRule, UnbackedMemory, Warning, WidestInterval};
 use serde_json::{Map, Value};
 
@@ -261,6 +261,12 @@ pub fn warning_text(warning: &Warning) -> String {
             "{} hold {}, too few to judge: the report only describes the numbers",
             duration(*budget_seconds),
             counted(*blocks as usize, "block"),
+        ),
+        Warning::LongPreparation { workload, prepare_seconds, command_seconds } => format!(
+            "{workload}: making the directory of a run takes {}, the command {}; --reuse runs it in one directory instead, \
+             where runs find the files of earlier ones",
+            show_seconds(*prepare_seconds),
+            show_seconds(*command_seconds)
         ),
         Warning::NotTakenDown { target: Some(target), error } => format!("tearing down {target}: {error}"),
         Warning::NotTakenDown { target: None, error } => format!("tearing down the testbed: {error}"),

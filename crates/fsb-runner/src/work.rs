@@ -12,6 +12,11 @@ use fsb_testbed::Setup;
 
 use crate::schedule::planner::LONGEST;
 
+/// The parameter with which all runs of a command share a directory.
+const REUSE: &str = "reuse";
+/// The end of the label of a command whose runs share a directory.
+const REUSED: &str = ", reused directory";
+
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
 pub struct ParsedCell {
@@ -51,6 +56,9 @@ impl ParsedCell {
             can_be_held(spec, &profile, turns)?;
             profile.label.push_str(", sustained");
         }
+        if profile.program.as_ref().is_some_and(|program| program.reuse) {
+            profile.label.push_str(REUSED);
+        }
         let mut workload = WorkloadSpec { params: job.params(), ..spec.clone() };
         if let Some(background) = &spec.background {
             let (background, own) = beside(&workload, background, &mut profile, sizing)?;
@@ -88,7 +96,8 @@ fn can_be_held(spec: &WorkloadSpec, profile: &Profile, turns: f64) -> Result<(),
     Ok(())
 }
 
-/// Returns all parameters of a background, and its profile. One that works on the files of the case needs no space.
+/// Returns all parameters of a background, and its profile. One that works on the files of the case needs no space. A
+/// command is repeated in one directory: the load is the command, without `setup` between its runs.
 ///
 /// # Errors
 /// Returns the error of its first invalid parameter.
@@ -98,7 +107,11 @@ pub(crate) fn parse_background(background: &Background, sizing: &Sizing) -> Resu
     if background.same_files {
         (profile.space, profile.inodes) = (0, 0);
     }
-    Ok((job.params(), profile))
+    let mut params = job.params();
+    if profile.program.is_some() {
+        params.insert(REUSE.to_owned(), true.into());
+    }
+    Ok((params, profile))
 }
 
 /// Returns the background with all its parameters, and its profile. Adds what it needs and its name to the profile of the
@@ -151,6 +164,9 @@ fn beside(
             return refuse(
                 "it is repeated, and is cold only once: use cache = \"any\" with backend = \"direct\", or larger files",
             );
+        }
+        () if background.params.get(REUSE).is_some_and(|value| *value == false) => {
+            return refuse("it repeats its command in one directory: leave 'reuse' out");
         }
         () if own.processes > 1 => return refuse("it has several processes: use threads instead"),
         () => {}
@@ -229,7 +245,11 @@ impl Work {
     pub fn from_record(record: &RunRecord, cpus: u32) -> Result<Work, ParamError> {
         let sizing = sizing(record, cpus);
         let parsed = |cell: &Cell| {
-            let parsed = ParsedCell::parse(&cell.workload, &sizing)?;
+            let mut workload = cell.workload.clone();
+            if workload.repeats_in_one_directory() {
+                workload.params.insert(REUSE.to_owned(), true.into());
+            }
+            let parsed = ParsedCell::parse(&workload, &sizing)?;
             // Its trials are known by this label.
             Ok(ParsedCell { cell: cell.clone(), ..parsed })
         };

@@ -40,7 +40,6 @@ notices! {
     CHANGE = "note/change", "state, path", "A change that a killed run left, and what fsb clean did about it.";
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";
     NOT_IN_TARGET = "warning/not-in-target", "path", "An argument of a command names a file of the working directory, which the directory of a target lacks.";
-    REPEATS = "note/repeats", "", "A command without --prepare runs again in the directory that its last run left.";
     NOT_RACED = "note/not-raced", "target, reason", "A candidate of fsb choose does not take part.";
     NAMED_PLAN = "note/named-plan", "plan", "A shipped plan is used: its name was given as a suite, or no file has its name.";
     ACTIVITY = "note/activity", "activity", "fsb begins work before the measurement that may take long. The field is its kind, and the kernel of a guest.";

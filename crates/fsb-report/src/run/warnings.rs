@@ -33,11 +33,16 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     urgent.extend(withheld(summary, trials));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
     urgent.extend(geometry::warnings(record));
+    urgent.extend(shared_directories(record, false));
+    let (costs, others): (Vec<&Warning>, Vec<&Warning>) =
+        others.into_iter().partition(|warning| matches!(warning, Warning::LongPreparation { .. }));
     urgent.extend(others.into_iter().map(warning_text));
     urgent.extend(lost(summary));
+    urgent.extend(costs.into_iter().map(warning_text));
     // `different_media` below describes the media as observed.
     let reported = reported.into_iter().filter(|warning| **warning != Warning::DifferentMedia);
     let mut warnings: Vec<String> = reported.map(warning_text).collect();
+    warnings.extend(shared_directories(record, true));
     warnings.extend(unjudged(summary));
     warnings.extend(warm_up(trials));
     warnings.extend(device::different_media(record));
@@ -76,6 +81,27 @@ fn withheld(summary: &Summary, trials: &[ReportTrial]) -> Vec<String> {
     let warning =
         |(why, cases): (&Withheld, Vec<String>)| format!("not judged: {}: {}", some_cases(&cases), why.summarized());
     headline::withheld_reasons(summary).into_iter().map(warning).collect()
+}
+
+/// Returns a warning on commands that ran several times in one directory: those with `reuse`, or those of a version of fsb
+/// that always did so.
+fn shared_directories(record: &RunRecord, asked: bool) -> Option<String> {
+    let repeats = |label: &String| match record.rounds.get(label) {
+        Some(rounds) => rounds.rounds * rounds.units + u32::from(rounds.lead_in) > 1,
+        None => record.amounts.get(label).is_some_and(|amount| amount.repetitions > 1),
+    };
+    let found = record.cells.iter().filter(|cell| {
+        let workload = &cell.workload;
+        workload.repeats_in_one_directory() && workload.params.contains_key("reuse") == asked && repeats(&cell.label)
+    });
+    let cases: Vec<String> = found.map(|cell| cell.label.clone()).collect();
+    let why = if asked { "reuse" } else { "this version of fsb had no other way" };
+    (!cases.is_empty()).then(|| {
+        format!(
+            "in each block, all runs but the first found the files of earlier runs ({why}): {}",
+            some_of(&cases, NAMED)
+        )
+    })
 }
 
 /// Returns whether a run made fewer blocks than it was to, or missed the precision that was requested.

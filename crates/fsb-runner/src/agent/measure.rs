@@ -582,7 +582,7 @@ impl Case<'_, '_> {
         let other = self.request.background_slot.map(|slot| self.testbed.quiesce(slot, self.time.before_work()));
         let other = other.transpose().map_err(of_background)?;
         let own = self.testbed.quiesce(trial.slot, self.time.before_work()).map_err(lost)?;
-        tally.fill(self.testbed, trial.slot);
+        tally.fill(self.testbed, trial.slot, 1);
         for quiet in other.into_iter().chain([own]) {
             tally.settled &= quiet.settled;
             tally.settle_seconds += quiet.waited_seconds;
@@ -595,8 +595,13 @@ impl Case<'_, '_> {
     /// repetition was written when the target was quiesced for that one.
     fn rest(&mut self, at: usize) -> Result<(), Failure> {
         let started = Instant::now();
+        // Each run of the last sample of a command has left its own directory.
+        let copies = match (&self.request.method, &self.profile.program) {
+            (Method::Rounds { units, .. }, Some(program)) if !program.reuse => *units,
+            _ => 1,
+        };
         let Place { trial, tally, .. } = &mut self.places[at];
-        tally.rest(self.testbed, trial.slot, self.time.after_work()).map_err(lost)?;
+        tally.rest(self.testbed, trial.slot, self.time.after_work(), copies).map_err(lost)?;
         tally.spent.settle += started.elapsed().as_secs_f64();
         Ok(())
     }
@@ -775,6 +780,8 @@ impl Case<'_, '_> {
         if maintenance.is_none() {
             self.ready(at, &task, round)?;
         }
+        // In rounds, the worker of a command makes the directories of the runs.
+        let prepared = if !sequential && self.profile.program.is_some() { started.elapsed() } else { Duration::ZERO };
         let background = self.start_background(at)?;
         // Reading all processes takes some milliseconds, so it happens before the first counters and after the last
         // ones.
@@ -857,8 +864,10 @@ impl Case<'_, '_> {
             found.into_iter().for_each(|measurement| tally.add(measurement));
         }
         let measured = measured.as_secs_f64();
+        let prepared = prepared.as_secs_f64();
+        tally.spent.prepare += prepared;
         tally.spent.measure += measured;
-        tally.spent.settle += started.elapsed().as_secs_f64() - measured;
+        tally.spent.settle += started.elapsed().as_secs_f64() - measured - prepared;
         let restless = (0..self.places.len())
             .find(|other| *other != at && moved(before[*other], after[*other]).is_some_and(|bytes| bytes > AT_REST));
         Ok((sample, restless))

@@ -84,21 +84,28 @@ impl Tally {
         }
     }
 
-    /// Quiesces the target and records its deferred work.
-    pub(super) fn rest(&mut self, testbed: &mut dyn Testbed, slot: u32, left: Duration) -> Result<(), TestbedError> {
+    /// Quiesces the target and records its deferred work. `copies` are the copies of the workload's files.
+    pub(super) fn rest(
+        &mut self,
+        testbed: &mut dyn Testbed,
+        slot: u32,
+        left: Duration,
+        copies: u32,
+    ) -> Result<(), TestbedError> {
         if let Some(deferred) = self.deferred.take() {
             self.measured.deferred = deferred.rest(testbed, slot, left)?;
-            self.fill(testbed, slot);
+            self.fill(testbed, slot, copies);
         }
         Ok(())
     }
 
-    /// Records the space that the workload's files occupy. At this time everything is written out and the files exist.
-    pub(super) fn fill(&mut self, testbed: &dyn Testbed, slot: u32) {
+    /// Records the space that the workload's files occupy. At this time everything is written out, and the files exist as
+    /// often as `copies` says.
+    pub(super) fn fill(&mut self, testbed: &dyn Testbed, slot: u32, copies: u32) {
         /// The least space that counts. A file system may keep less after its files are removed.
         const FEWEST: u64 = 1 << 20;
         let Some(free) = testbed.free_bytes(slot).filter(|_| self.background.is_none()) else { return };
-        let taken = self.free_when_empty.saturating_sub(free);
+        let taken = self.free_when_empty.saturating_sub(free) / u64::from(copies.max(1));
         self.measured.space = Some(taken).filter(|taken| *taken >= FEWEST).max(self.measured.space);
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::stop::StoppingRule;
-use fsb_model::{Amount, Cell, Params, Repetition, RunRecord};
+use fsb_model::{Amount, Cell, Params, Repetition, RunRecord, Warning};
 use fsb_testbed::LocalTestbed;
 use serde_json::Value;
 
@@ -113,6 +113,7 @@ impl Schedule<'_> {
             decided = Basis { cases: &cases[..judged], ..basis }.decide();
         }
         self.note(&decided);
+        self.say_preparation();
         self.run.record.interim_analyses = decided.interim_analyses;
         self.plan_blocks(decided.blocks, decided.block_seconds);
     }
@@ -131,6 +132,7 @@ impl Schedule<'_> {
         let repetition = Repetition::Budget { seconds };
         let decided = Basis { repetition, interim: true, ..self.basis(&cases, seconds) }.decide();
         self.note(&decided);
+        self.say_preparation();
         let error = self.run.record.plan.race.as_ref().map_or(0.0, |race| race.error);
         let rule = StoppingRule::Race { slots, round_seconds: decided.block_seconds, error };
         self.run.observer.event(&Event::RacePlanned { rule: &rule });
@@ -200,6 +202,18 @@ impl Schedule<'_> {
             }
         }
         self.equalise();
+    }
+
+    /// Warns of commands whose directories take longer to make than the commands run.
+    fn say_preparation(&mut self) {
+        let warning = |cell: &CellState| {
+            let [prepare_seconds, command_seconds] = cell.preparation()?;
+            let workload = cell.label().to_owned();
+            Some(Warning::LongPreparation { workload, prepare_seconds, command_seconds })
+        };
+        let held = self.cells.iter().filter(|cell| cell.is_held());
+        let warnings: Vec<Warning> = held.filter_map(warning).collect();
+        warnings.iter().for_each(|warning| self.warn_once(warning));
     }
 
     /// Records and reports the number of blocks, with the expected seconds of each, and the rule that ends the run.

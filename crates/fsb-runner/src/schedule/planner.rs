@@ -98,7 +98,8 @@ pub(crate) struct UnitCost {
     pub(crate) timed: f64,
     /// Seconds of a unit from go to result.
     pub(crate) wall: f64,
-    /// Seconds of making the files of a unit and of removing them, if each unit has its own.
+    /// Seconds of making the files of a unit and of removing them, if each unit has its own. If runs of a command begin in
+    /// new directories, seconds of making one.
     pub(crate) prepare: f64,
     /// Seconds that do not depend on the number of rounds.
     pub(crate) fixed: f64,
@@ -133,6 +134,8 @@ pub(super) struct InRounds {
     pub(super) own_files: bool,
     /// Each round uses the same units again.
     pub(super) reuse_files: bool,
+    /// Each unit is a run of a command in a new directory, which is made right before its sample.
+    pub(super) new_directories: bool,
     /// Units that a slice has room for.
     pub(super) room: u32,
     /// Seconds that a sample should last.
@@ -401,10 +404,15 @@ impl InRounds {
         let costs = || self.costs.iter().filter(|cost| cost.timed > 0.0);
         let fastest = costs().map(|cost| cost.timed).fold(f64::MAX, f64::min);
         let wanted = (self.sample_seconds / fastest).ceil().clamp(1.0, 1e6) as u32;
+        let making = costs().map(|cost| cost.prepare).sum::<f64>() / costs().count().max(1) as f64;
+        if self.new_directories {
+            // The directories of a sample exist side by side. Those that take no longer to make than the command runs
+            // hold little.
+            return if making > fastest { 1 } else { wanted };
+        }
         if !self.own_files {
             return wanted;
         }
-        let making = costs().map(|cost| cost.prepare).sum::<f64>() / costs().count().max(1) as f64;
         let uses = if self.reuse_files { f64::from(USUAL_ROUNDS) } else { 1.0 };
         let most = if making > fastest * MAKING * uses { 1 } else { self.room / self.made(FEWEST_ROUNDS, 1) };
         wanted.min(most).max(1)
@@ -417,7 +425,8 @@ impl InRounds {
     /// Returns the seconds of a number of rounds on all targets.
     fn seconds(&self, units: u32, rounds: u32) -> f64 {
         let lead_in = u32::from(!self.single);
-        let (made, done) = (f64::from(self.made(rounds, units)), f64::from(rounds * units + lead_in));
+        let done = f64::from(rounds * units + lead_in);
+        let made = if self.new_directories { done } else { f64::from(self.made(rounds, units)) };
         let around = f64::from(rounds + lead_in) * AROUND;
         let of = |cost: &UnitCost| cost.fixed + made * cost.prepare + done * cost.wall.max(cost.timed) + around;
         self.costs.iter().map(of).sum()
@@ -632,7 +641,27 @@ mod tests {
 
     fn in_rounds(own_files: bool, reuse_files: bool, single: bool, cost: UnitCost) -> Case {
         let costs = vec![cost.clone(), cost];
-        Case::Rounds(InRounds { own_files, reuse_files, room: 100, sample_seconds: SAMPLE_SECONDS, single, costs })
+        let (room, new_directories) = (100, false);
+        Case::Rounds(InRounds {
+            own_files,
+            reuse_files,
+            new_directories,
+            room,
+            sample_seconds: SAMPLE_SECONDS,
+            single,
+            costs,
+        })
+    }
+
+    /// Plans a command whose runs begin in new directories.
+    fn command(timed: f64, prepare: f64, single: bool, left: f64) -> Decision {
+        let Case::Rounds(in_rounds) =
+            in_rounds(false, false, single, UnitCost { timed, wall: timed, prepare, fixed: 0.02 })
+        else {
+            unreachable!()
+        };
+        let cases = [Case::Rounds(InRounds { new_directories: true, ..in_rounds })];
+        basis(&cases, 2, Repetition::Budget { seconds: left }, left).decide()
     }
 
     fn all_in_rounds(count: usize, unit: f64) -> Vec<Case> {
@@ -766,6 +795,22 @@ mod tests {
         let repetition = Repetition::Budget { seconds: 900.0 };
         let decided = basis(&[in_rounds(false, false, true, slow_setup)], 2, repetition, 900.0).decide();
         assert_eq!(rounds(&decided, 0).rounds, 3);
+    }
+
+    #[test]
+    fn directories_that_take_long_to_make_are_paid_for_by_each_run() {
+        // Empty directories: a sample has several runs of a short command.
+        let short = command(0.005, 0.001, false, 60.0);
+        assert_eq!(rounds(&short, 0).units, 5);
+        // A setup that takes longer than the command: a sample is one run, and the budget holds fewer rounds of it.
+        let set_up = command(0.005, 1.0, false, 60.0);
+        assert_eq!(rounds(&set_up, 0).units, 1);
+        assert!(seconds(&set_up, 0) > 2.0 * f64::from(rounds(&set_up, 0).rounds), "{set_up:?}");
+        assert!(set_up.block_seconds * f64::from(set_up.blocks) <= 60.0, "{set_up:?}");
+        assert!(set_up.blocks < short.blocks || rounds(&set_up, 0).rounds < rounds(&short, 0).rounds, "{set_up:?}");
+        // More rounds of a long command would each need the setup again, so they are worth no more than blocks.
+        let long = command(1.0, 20.0, true, 900.0);
+        assert_eq!(rounds(&long, 0), Rounds { rounds: 1, units: 1, lead_in: false });
     }
 
     #[test]

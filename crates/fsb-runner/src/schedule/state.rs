@@ -231,6 +231,11 @@ impl CellState {
         self.profile.program.is_some()
     }
 
+    /// Returns whether it is a command whose runs begin in new directories.
+    pub(super) fn makes_new_directories(&self) -> bool {
+        self.profile.program.as_ref().is_some_and(|program| !program.reuse)
+    }
+
     /// Returns whether rounds use the same units again, because emptying the caches of all targets makes them cold
     /// again.
     pub(super) fn reuses_files(&self, free: FreeSpace) -> bool {
@@ -259,11 +264,28 @@ impl CellState {
         Case::Rounds(InRounds {
             own_files: unit.own_files,
             reuse_files: self.reuses_files(free),
+            new_directories: self.makes_new_directories(),
             room: fits(free.bytes, unit.space).min(fits(free.inodes, unit.inodes)),
             sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
             single: self.is_long_command(long),
             costs: self.unit_costs.clone(),
         })
+    }
+
+    /// Returns the seconds of making a directory of a command and those of the command, as means of all targets, if the
+    /// first is longer and noticeable.
+    pub(super) fn preparation(&self) -> Option<[f64; 2]> {
+        /// A command of milliseconds waits as long for its directory to be on the device.
+        const NOTICEABLE: f64 = 0.05;
+        if !self.makes_new_directories() {
+            return None;
+        }
+        let in_rounds = self.unit_costs.iter().map(|cost| [cost.prepare, cost.timed]);
+        let sequential = self.sequential_costs.iter().map(|cost| [cost.spent.prepare, cost.seconds]);
+        let costs: Vec<[f64; 2]> = in_rounds.chain(sequential).collect();
+        let mean = |which: usize| costs.iter().map(|cost| cost[which]).sum::<f64>() / costs.len() as f64;
+        let means = [mean(0), mean(1)];
+        (means[0] > NOTICEABLE && means[0] > means[1]).then_some(means)
     }
 
     /// Learns from a reply of the warm-up block.
@@ -296,15 +318,14 @@ impl CellState {
             // The sample that led in was measured, too.
             (mean, spent.measure / (timed.len() as f64 + 1.0))
         };
-        let own = self.unit.as_ref().is_some_and(|unit| unit.own_files);
-        let files = spent.prepare + spent.cleanup;
         let made = sets(self.reuses_files(free), timed.len() as u32, 0, WARM_UP.units);
-        self.unit_costs.push(UnitCost {
-            timed: timed_seconds,
-            wall,
-            prepare: if own { files / f64::from(made) } else { 0.0 },
-            fixed: spent.settle + if own { 0.0 } else { files },
-        });
+        let (prepare, files) = match &self.unit {
+            // Each run had a directory.
+            Some(_) if self.makes_new_directories() => (spent.prepare / timed.len() as f64, spent.cleanup),
+            Some(unit) if unit.own_files => ((spent.prepare + spent.cleanup) / f64::from(made), 0.0),
+            _ => (0.0, spent.prepare + spent.cleanup),
+        };
+        self.unit_costs.push(UnitCost { timed: timed_seconds, wall, prepare, fixed: spent.settle + files });
     }
 
     /// Returns the expected seconds in a block on these targets.

@@ -14,7 +14,7 @@ use fsb_testbed::fs::{self, Choice, FileSystem};
 
 use super::help::heading;
 use super::plan_text::workloads;
-use super::run::{CommandArguments, check_units, check_words, note_on_repeats};
+use super::run::{CommandArguments, check_units, check_words};
 use crate::coordinator::{self, Turn};
 use crate::message::{notify, say};
 use crate::progress::Verbosity;
@@ -118,16 +118,12 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         return list(&raced, &refused, arguments.risky);
     }
     let mut workloads = workloads(&arguments.workloads)?;
-    let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet;
     let command = arguments.command.workload(None, true)?;
     if command.is_some() && (arguments.suite.is_some() || !workloads.is_empty()) {
         let message = "a command excludes --suite and --workload: give one of them";
         return Err(exit::failure(&code::CONFLICT, message));
     }
     workloads.extend(command);
-    if is_noted {
-        note_on_repeats();
-    }
     let (raced, first_stage, factors) = match arguments.effects {
         true => design(raced, PLACES as usize)?,
         false => (raced, Vec::new(), Vec::new()),

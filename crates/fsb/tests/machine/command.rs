@@ -42,6 +42,78 @@ fn a_short_command_goes_in_rounds_and_stays_in_its_target() {
     }
 }
 
+/// The command fails if it finds what an earlier run left, on real file systems and in rounds of short samples.
+#[test]
+fn each_run_in_rounds_starts_in_an_empty_directory_unless_it_reuses_one() {
+    needs!(root);
+    needs!(program "mkfs.xfs");
+    let (before, scratch) = (traces(), scratch());
+    let run = |out: &str, options: &[&str]| {
+        let arguments = ["run", "ext4", "xfs", "--blocks", "1", "--control", "guest-memory=off", "--size", "700M"];
+        let command = ["--out", out, "--", "test ! -e made && touch made"];
+        let output = fsb(scratch.path(), &[&arguments[..], options, &command].concat());
+        (output, measured(&scratch.path().join(out)))
+    };
+    let (output, trials) = run("new", &[]);
+    expect_code(&output, 0);
+    assert_eq!(trials.len(), 2);
+    for trial in &trials {
+        assert_eq!(trial["outcome"], "ok", "{trial:#}");
+        assert!(trial["stretches"]["timed_ns"].as_array().map_or(0, Vec::len) >= 3, "rounds: {trial:#}");
+    }
+    let (_, trials) = run("reused", &["--reuse"]);
+    assert!(trials.iter().all(|trial| trial["outcome"] == "failed"), "{trials:#?}");
+    expect_no_traces(&before);
+}
+
+/// strace is an oracle for the files that tar finds: it unlinks a file that exists before it makes its own. The command
+/// adds the calls to a file outside of the target.
+#[test]
+fn tar_makes_the_same_calls_in_new_directories_as_after_prepare_removed_its_files() {
+    needs!(root);
+    needs!(fsb_testkit::programs(&["tar", "strace"]));
+    let (before, scratch) = (traces(), scratch());
+    let open = scratch.path().join("open");
+    fs::create_dir(&open).unwrap();
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let open = open.to_str().unwrap();
+    let setup =
+        "mkdir src && for file in 1 2 3 4 5; do echo $file > src/$file; done && tar cf src.tar src && rm -r src";
+    let unlinks = |out: &str, options: &[&str]| {
+        let log = format!("{open}/{out}");
+        let line =
+            format!("strace -f -e trace=unlink,unlinkat -o $TMPDIR/calls tar xf src.tar && cat $TMPDIR/calls >> {log}");
+        let arguments = ["run", "ext4", "--blocks", "1", "--control", "guest-memory=off", "--size", "400M"];
+        let command = ["--setup", setup, "--writable", open, "--out", out, "--", &line];
+        let output = fsb(scratch.path(), &[&arguments[..], options, &command].concat());
+        expect_code(&output, 0);
+        let trials = measured(&scratch.path().join(out));
+        assert!(trials.iter().all(|trial| trial["outcome"] == "ok"), "{trials:#?}");
+        let calls = fs::read_to_string(&log).unwrap();
+        assert!(calls.matches("exited with 0").count() >= 4, "several runs: {calls}");
+        calls.matches("unlink").count()
+    };
+    assert_eq!(unlinks("new", &[]), 0);
+    assert_eq!(unlinks("prepared", &["--reuse", "--prepare", "rm -rf src"]), 0);
+    assert!(unlinks("reused", &["--reuse"]) >= 5);
+    expect_no_traces(&before);
+}
+
+/// A slice of 350 MiB holds the files of one run, and not those of all rounds.
+#[test]
+fn the_files_of_a_run_are_removed_before_the_next() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["run", "ext4", "--blocks", "1", "--control", "guest-memory=off", "--size", "350M", "--out", "run"];
+    let setup = ["--setup", "head -c 60000000 /dev/zero > data", "--", "cp data copy && test $(ls | wc -l) = 2"];
+    let output = fsb(scratch.path(), &[&arguments[..], &setup].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    assert_eq!(trials[0]["outcome"], "ok", "{trials:#?}");
+    assert!(metric(&trials[0], "space") < 150e6, "{trials:#?}");
+}
+
 /// A command that sleeps takes at least that long.
 #[test]
 fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {

@@ -146,13 +146,11 @@ fn a_command_that_names_a_file_of_the_working_directory_is_warned_of_it() {
         messages.filter_map(|message| message["code"].as_str().map(str::to_owned)).collect()
     };
     let has = |codes: &[String], code: &str| codes.iter().any(|found| found == code);
-    let (warning, note) = ("warning/not-in-target", "note/repeats");
+    let warning = "warning/not-in-target";
     let named = codes(&["--", "true", "small.tar"]);
-    assert!(has(&named, warning) && has(&named, note), "{named:?}");
+    assert!(has(&named, warning), "{named:?}");
     let other = codes(&["--", "true", "small"]);
-    assert!(!has(&other, warning) && has(&other, note), "{other:?}");
+    assert!(!has(&other, warning), "{other:?}");
     let copied = codes(&["--input", "small.tar", "--", "true", "small.tar"]);
     assert!(!has(&copied, warning), "{copied:?}");
-    let prepared = codes(&["--prepare", "true", "--", "true", "small"]);
-    assert!(!has(&prepared, note), "{prepared:?}");
 }

@@ -12,6 +12,7 @@ fn options_of_a_command_are_refused_without_a_command() {
     let scratch = scratch();
     let requests: &[(&[&str], &str)] = &[
         (&["run", "null", "--prepare", "true"], "arguments/conflict"),
+        (&["run", "null", "--reuse"], "arguments/conflict"),
         (&["run", "null", "--metric", "tps=([0-9]+)", "--", "true"], "arguments/missing"),
         (&["run", "null", "--metric", "tps", "--better", "higher", "--", "true"], "arguments/invalid-value"),
         (&["run", "null", "--metric", "tps=[0-9]", "--better", "higher", "--", "true"], "plan/invalid"),
@@ -25,6 +26,74 @@ fn options_of_a_command_are_refused_without_a_command() {
         (&["run", "ext4", "--in", "vm", "--writable", "/srv", "--", "true"], "plan/invalid"),
     ];
     expect_refusals("command", scratch.path(), requests);
+}
+
+/// The command fails if it finds what an earlier run left.
+#[test]
+fn each_run_of_a_command_starts_in_a_new_directory_unless_it_reuses_one() {
+    let scratch = scratch();
+    let command = "test ! -e made && test $(cat data) = 1 && echo 2 > data && touch made";
+    let run = |out: &str, options: &[&str]| {
+        let arguments = ["run", ".", "--blocks", "2", "--setup", "echo 1 > data", "--control", "guest-memory=off"];
+        let output = fsb(scratch.path(), &[&arguments[..], options, &["--out", out, "--", command]].concat());
+        let outcomes: Vec<String> = measured(&scratch.path().join(out))
+            .iter()
+            .map(|trial| trial["outcome"].as_str().unwrap_or_default().to_owned())
+            .collect();
+        (output, outcomes)
+    };
+    let (output, outcomes) = run("new", &[]);
+    expect_code(&output, 0);
+    assert_eq!(outcomes, ["ok", "ok"], "{}", stderr(&output));
+    let new = record(&scratch.path().join("new"));
+    assert_eq!(new["cells"][0]["workload"]["reuse"], false, "{new:#}");
+    let runs = |trial: &serde_json::Value| trial["metrics"].to_string();
+    assert!(measured(&scratch.path().join("new")).iter().all(|trial| !runs(trial).is_empty()));
+    let (_, outcomes) = run("reused", &["--reuse"]);
+    assert!(outcomes.iter().all(|outcome| outcome == "failed"), "{outcomes:?}");
+}
+
+/// The label is part of every form, and the warning of most.
+#[test]
+fn a_reused_directory_is_recorded_and_printed_in_every_output() {
+    let scratch = scratch();
+    let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", "run", "-q", "--reuse"];
+    let output = fsb(scratch.path(), &[&arguments[..], &["--", "tar", "xf", "/srv/src.tar"]].concat());
+    expect_code(&output, 0);
+    let record = record(&scratch.path().join("run"));
+    assert_eq!(record["cells"][0]["workload"]["reuse"], true, "{record:#}");
+    let report = |options: &[&str]| {
+        let output = fsb(scratch.path(), &[&["report", "run"], options].concat());
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    assert!(stdout(&output).contains("reused directory"), "{}", stdout(&output));
+    for format in ["json", "html", "md", "csv"] {
+        assert!(report(&["--format", format]).contains("reused directory"), "{format}");
+    }
+    let notes = report(&["--notes"]).replace("\n  ", " ");
+    assert!(notes.contains("all runs but the first found the files of earlier runs (reuse)"), "{notes}");
+}
+
+/// Versions before the parameter `reuse` repeated every command in one directory.
+#[test]
+fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
+    let scratch = scratch();
+    let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let warns = || {
+        let screen = stdout(&fsb(scratch.path(), &["report", "run", "--notes"])).replace("\n  ", " ");
+        screen.contains("found the files of earlier runs (this version of fsb had no other way)")
+    };
+    assert!(!warns());
+    for name in ["run.json", "trials.jsonl"] {
+        let path = scratch.path().join("run").join(name);
+        let text = fs::read_to_string(&path).unwrap();
+        let old = text.replace("\"reuse\": false,", "").replace("\"reuse\":false,", "");
+        assert!(!old.contains("\"reuse\""), "{name}");
+        fs::write(&path, old).unwrap();
+    }
+    assert!(warns());
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! The workload `command`: runs any command in the target's directory, with other commands before and after it.
 //!
-//! `setup` runs once for each trial, `prepare` before each run, `cleanup` after the trial, `verify` after each sample. The
-//! clock covers the command and the syncfs that makes its work durable. Programs run like the worker: as its user, with
-//! write access only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
+//! Each run begins in a new directory with the inputs, after `setup` and `prepare`. `verify` runs after each sample,
+//! `cleanup` after the trial. With `reuse`, all runs of a trial share one directory: `setup` runs once, `prepare` before
+//! each run. The clock covers the command and the syncfs that makes its work durable. Programs run like the worker: as
+//! its user, with write access only to the target, a private /dev/shm (TMPDIR), and the paths in `writable`.
+//!
+//! In rounds, the measuring worker makes the directories of all runs of a sample before the sample, and removes those of
+//! the sample before. A new directory is made by the same steps again. It is not a copy, which would have another layout
+//! than the files that `setup` writes, and would contain paths of the original.
 
 mod program;
 
@@ -24,7 +29,7 @@ use super::params::{self, Reader};
 use crate::backend::{self, Backend, Directory};
 use crate::clock::OperationKind;
 use crate::profile::{Profile, ProgramNeeds};
-use crate::task::{Context, Gate, Measurement, Ready};
+use crate::task::{Context, Gate, Measurement, Preparing, Ready};
 use crate::thread_recorder::ThreadRecorder;
 use crate::threads::{self, ThreadJob};
 use crate::{EngineError, ParamError, Sizing, fileset};
@@ -69,6 +74,26 @@ impl CommandJob {
         }
     }
 
+    /// Returns whether the measuring worker makes a new directory for each run.
+    fn renews_inside(&self) -> bool {
+        self.0.prepare_inside && !self.0.reuse
+    }
+
+    /// Returns the surroundings of a run of a sample.
+    fn place(&self, context: &Context, run: u64) -> Surroundings {
+        let around = self.surroundings(context);
+        if !self.renews_inside() {
+            return around;
+        }
+        Surroundings { directory: around.directory.join(format!("run{run}")), ..around }
+    }
+
+    /// Returns the surroundings of each run of a sample, or one element if all runs share a directory.
+    fn places(&self, context: &Context) -> Vec<Surroundings> {
+        let count = if self.renews_inside() { context.operations.max(1) } else { 1 };
+        (0..count).map(|run| self.place(context, run)).collect()
+    }
+
     /// Runs a script, if there is one. Returns an error unless it exits with 0 in time.
     fn must(&self, script: Option<&Script>, around: &Surroundings) -> Result<(), EngineError> {
         let Some(script) = script else { return Ok(()) };
@@ -76,22 +101,61 @@ impl CommandJob {
         if ended.is_ok(&[0]) { Ok(()) } else { Err(ended.failure(script, around)) }
     }
 
-    /// Runs `prepare` while the services run. For a warm cache, also runs the command once and `prepare` again.
-    fn make_ready(&self, around: &Surroundings) -> Result<(), EngineError> {
-        if self.0.prepare.is_none() && self.0.cache != CacheState::Warm {
-            return Ok(());
+    /// Makes a new directory with the inputs and the files of `setup`.
+    fn make_place(&self, around: &Surroundings) -> Result<(), EngineError> {
+        fileset::make_anew(&around.directory)?;
+        for input in &self.0.input {
+            self.must(Some(&copy_of(input)), around)?;
         }
+        let setup = self.must(self.0.setup.as_ref(), around);
+        program::end_all(&around.directory);
+        setup
+    }
+
+    /// Does work while the services run.
+    fn beside_services(
+        &self,
+        around: &Surroundings,
+        work: impl FnOnce() -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
         let mut services = Services::start(&self.0.services, around)?;
-        let made = self.must(self.0.prepare.as_ref(), around).and_then(|()| {
-            if self.0.cache != CacheState::Warm {
-                return Ok(());
-            }
-            // This run loads the files into the page cache. `prepare` then removes the files that the run left behind.
-            self.run_once(around)?;
-            self.must(self.0.prepare.as_ref(), around)
-        });
+        let done = work();
         let stopped = services.stop();
-        made.and(stopped)
+        program::end_all(&around.directory);
+        done.and(stopped)
+    }
+
+    /// Runs `prepare` in a directory that has the files of `setup`. For a warm cache, first runs the command once, which
+    /// loads programs and other files into the page cache. The files of a new directory are loaded by reading them.
+    fn make_ready(&self, around: &Surroundings) -> Result<(), EngineError> {
+        let prepare = || self.must(self.0.prepare.as_ref(), around);
+        let warm = self.0.cache == CacheState::Warm;
+        if warm {
+            self.beside_services(around, || prepare().and_then(|()| self.run_once(around)).map(drop))?;
+            if !self.0.reuse {
+                self.make_place(around)?;
+            }
+        }
+        if self.0.prepare.is_some() {
+            self.beside_services(around, prepare)?;
+        }
+        if warm && !self.0.reuse { fileset::read_tree(&around.directory) } else { Ok(()) }
+    }
+
+    /// Makes the directories of a sample in rounds. The prepare step made the first one of the trial.
+    fn renew(&self, context: &Context, places: &[Surroundings]) -> Result<(), EngineError> {
+        let first_is_ready = context.repetition == 0;
+        if !first_is_ready {
+            fileset::make_anew(&context.set())?;
+        }
+        places.iter().skip(usize::from(first_is_ready)).try_for_each(|around| self.make_place(around))?;
+        if !first_is_ready {
+            self.must(self.0.prepare.as_ref(), &places[0])?;
+        }
+        if self.0.cache == CacheState::Warm {
+            places.iter().try_for_each(|around| fileset::read_tree(&around.directory))?;
+        }
+        fileset::sync(&context.set())
     }
 
     /// Runs `prepare` before each run but the first, and syncs its work.
@@ -118,6 +182,7 @@ impl Job for CommandJob {
                 network: self.0.network,
                 limits: self.0.limits,
                 longest: self.0.time_limit,
+                reuse: self.0.reuse,
                 printed: self.0.metrics.iter().map(|metric| (metric.name.clone(), metric.better)).collect(),
             }),
             ..Profile::base(OPERATION, &COMMAND_TIME, self.0.label())
@@ -147,50 +212,52 @@ impl Job for CommandJob {
         Some(WorkUnit { params, own_files: false, only_warmed: false, operations: 1 })
     }
 
-    /// The first repetition starts with a new directory, the inputs and `setup`. Later repetitions continue with the
-    /// files that the command left, as changed by `prepare`.
+    /// Makes a new directory, unless it reuses that of an earlier repetition. In rounds, makes that of the first run.
     fn prepare(&self, context: &Context) -> Result<(), EngineError> {
-        let around = self.surroundings(context);
         program::adopt_orphans();
-        if context.repetition == 0 {
-            fileset::make_anew(&around.directory)?;
-            for input in &self.0.input {
-                self.must(Some(&copy_of(input)), &around)?;
-            }
-            let setup = self.must(self.0.setup.as_ref(), &around);
-            program::end_all(&around.directory);
-            setup?;
+        if self.renews_inside() {
+            fileset::make_anew(&context.set())?;
         }
-        let ready = self.make_ready(&around);
-        program::end_all(&around.directory);
-        ready?;
-        fileset::sync(&around.directory)
+        let around = self.place(context, 0);
+        if context.repetition == 0 || !self.0.reuse {
+            self.make_place(&around)?;
+        }
+        self.make_ready(&around)?;
+        match context.preparing {
+            Preparing::Files => Ok(()),
+            _ => fileset::sync(&around.directory),
+        }
     }
 
     fn measure(&self, context: &Context, gate: &mut dyn Gate) -> Result<Measurement, EngineError> {
-        let around = self.surroundings(context);
+        let places = self.places(context);
+        let around = &places[0];
         let real = context.backend(backend::CALLS).capabilities().real;
-        let root = if real { Some(fileset::open(&around.directory)?) } else { None };
         if real {
             program::adopt_orphans();
         }
-        let mut services = Services::start(if real { &self.0.services } else { &[] }, &around)?;
-        if real && self.0.prepare_inside {
-            self.prepare_again(&around)?;
+        if real && self.renews_inside() {
+            self.renew(context, &places)?;
+        }
+        let root = if real { Some(fileset::open(&around.directory)?) } else { None };
+        let mut services = Services::start(if real { &self.0.services } else { &[] }, around)?;
+        if real && self.0.prepare_inside && self.0.reuse {
+            self.prepare_again(around)?;
         }
         let thread = CommandThread {
             job: self,
-            around: &around,
+            places: &places,
             runs: context.operations,
             root: root.as_ref(),
             services: services.processes(),
         };
         let outcome = threads::run(&thread, context, &self.profile(), Ready::default(), false, gate);
         let checked = outcome.and_then(|outcome| {
-            if real { self.must(self.0.verify.as_ref(), &around).map(|()| outcome) } else { Ok(outcome) }
+            let verified = |around: &Surroundings| self.must(self.0.verify.as_ref(), around);
+            if real { places.iter().try_for_each(verified).map(|()| outcome) } else { Ok(outcome) }
         });
         let stopped = services.stop();
-        program::end_all(&around.directory);
+        places.iter().for_each(|around| program::end_all(&around.directory));
         let (mut outcome, ()) = (checked?, stopped?);
         let mut measurement = outcome.measurement(OPERATION);
         // The clock is paused between two runs.
@@ -217,11 +284,11 @@ impl Job for CommandJob {
         if context.repetition > 0 {
             return Ok(());
         }
-        let around = self.surroundings(context);
         program::adopt_orphans();
+        let around = self.place(context, 0);
         let cleaned = if around.directory.is_dir() { self.must(self.0.cleanup.as_ref(), &around) } else { Ok(()) };
         program::end_all(&around.directory);
-        fileset::remove(&around.directory, &context.progress).and(cleaned)
+        fileset::remove(&context.set(), &context.progress).and(cleaned)
     }
 }
 
@@ -233,7 +300,8 @@ fn copy_of(input: &Path) -> Script {
 /// The one thread that times the command.
 struct CommandThread<'j> {
     job: &'j CommandJob,
-    around: &'j Surroundings,
+    /// The surroundings of each run, or those of all.
+    places: &'j [Surroundings],
     /// Number of runs.
     runs: u64,
     /// `None` on a backend that touches nothing.
@@ -251,10 +319,11 @@ impl ThreadJob for CommandThread<'_> {
     }
 
     fn run(&self, state: &mut Option<Ended>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        let CommandThread { job, around, root, .. } = *self;
+        let CommandThread { job, places, root, .. } = *self;
         let mut cpu = [0.0; 2];
         for run in 0..self.runs {
-            if run > 0 && root.is_some() {
+            let around = &places[(run as usize).min(places.len() - 1)];
+            if run > 0 && root.is_some() && (job.0.reuse || job.0.prepare.is_some()) {
                 job.prepare_again(around)?;
             }
             let before = program::cpu_seconds(&self.services);
@@ -423,6 +492,8 @@ struct Options {
     network: bool,
     cache: CacheState,
     durability: Durability,
+    /// All runs of a trial share one directory.
+    reuse: bool,
     metrics: Vec<PrintedMetric>,
     services: Vec<Service>,
     /// The measuring worker runs `prepare` itself before each run: within a race round no other step runs in between.
@@ -440,10 +511,15 @@ fn parameters() -> Vec<Parameter> {
         ParameterGroup::Work,
         [
             Parameter::new("command", Command, command, "command to measure, in the target's directory"),
-            Parameter::new("setup", Command, Absent, "command to run once for each trial, before the others"),
+            Parameter::new("setup", Command, Absent, "command to run in each new directory, before the others"),
             Parameter::new("prepare", Command, Absent, "command to run before each run, not measured"),
             Parameter::new("cleanup", Command, Absent, "command to run after each trial"),
-            Parameter::new("input", Paths, Absent, "files and directories to copy into the target before setup"),
+            Parameter::new(
+                "input",
+                Paths,
+                Absent,
+                "files and directories to copy into each new directory before setup",
+            ),
             Parameter::new("ok_exit", ExitCodes, codes, "exit codes that are no failure"),
         ],
     );
@@ -452,6 +528,7 @@ fn parameters() -> Vec<Parameter> {
         [
             parameter::cache(&[CacheState::Any, CacheState::Cold, CacheState::Warm]),
             parameter::durability(&[Durability::End, Durability::None]),
+            Parameter::flag("reuse", "run in the directory that earlier runs left, instead of a new one for each run"),
         ],
     ));
     let limit = Duration(1.0..=7.0 * 86_400.0);
@@ -517,6 +594,7 @@ impl Options {
         let network = reader.flag("network")?;
         let cache = reader.word("cache", CacheState::ALL, CacheState::name)?;
         let durability = reader.word("durability", Durability::ALL, Durability::name)?;
+        let reuse = reader.flag("reuse")?;
         let metrics = metrics(&mut reader)?;
         let services = services(&mut reader)?;
         let prepare_inside = reader.flag(PREPARE_INSIDE)?;
@@ -539,6 +617,7 @@ impl Options {
             network,
             cache,
             durability,
+            reuse,
             metrics,
             services,
             prepare_inside,
@@ -576,6 +655,7 @@ impl Options {
         }
         add("cache", self.cache.name().into());
         add("durability", self.durability.name().into());
+        add("reuse", self.reuse.into());
         if !self.metrics.is_empty() {
             add("metric", self.metrics.iter().map(PrintedMetric::value).collect());
         }
@@ -767,7 +847,8 @@ mod tests {
     use fsb_model::WorkloadSpec;
     use serde_json::json;
 
-    use crate::task::Step;
+    use crate::EngineError;
+    use crate::task::{Step, Task};
     use crate::worker;
     use crate::workload::testing::{Open, Pairs, label, run_once, task, with};
 
@@ -824,9 +905,116 @@ mod tests {
     #[test]
     fn warm_means_one_run_that_is_not_counted() {
         let root = tempfile::tempdir().unwrap();
-        let pairs = [("cache", "warm".into()), ("prepare", "echo prepare >> ../log".into())];
-        run_once(&spec("echo run >> ../log", &pairs), root.path(), |_| {}).unwrap();
-        assert_eq!(fs::read_to_string(root.path().join("log")).unwrap(), "prepare\nrun\nprepare\nrun\n");
+        let log = |reuse: bool| {
+            let pairs = [
+                ("cache", "warm".into()),
+                ("reuse", reuse.into()),
+                ("setup", "echo setup >> ../log; echo data > data".into()),
+                ("prepare", "echo prepare >> ../log".into()),
+            ];
+            run_once(&spec("cat data && echo run >> ../log", &pairs), root.path(), |_| {}).unwrap();
+            let log = fs::read_to_string(root.path().join("log")).unwrap();
+            fs::remove_file(root.path().join("log")).unwrap();
+            log.replace('\n', " ")
+        };
+        assert_eq!(log(false), "setup prepare run setup prepare run ");
+        assert_eq!(log(true), "setup prepare run prepare run ");
+    }
+
+    /// Performs the steps of a trial: prepares, measures samples of these numbers of runs, and cleans up.
+    fn perform_trial(workload: &WorkloadSpec, root: &Path, samples: &[u64]) -> Result<(), EngineError> {
+        let mut first = 0;
+        worker::perform(&task(Step::Prepare, workload, root, 1), &mut Open::default())?;
+        for runs in samples {
+            let sample = Task { repetition: first, ..task(Step::Measure, workload, root, *runs) };
+            worker::perform(&sample, &mut Open::default())?;
+            first += *runs as u32;
+        }
+        worker::perform(&task(Step::Cleanup, workload, root, 1), &mut Open::default()).map(drop)
+    }
+
+    /// The command fails if it finds what another run left, and if the state after `setup` is not complete.
+    #[test]
+    fn each_run_in_rounds_starts_in_the_state_after_setup_unless_it_reuses_the_directory() {
+        let root = tempfile::tempdir().unwrap();
+        let command = "test ! -e made && test -e ready && echo more >> data && test $(wc -l < data) = 2 && touch made";
+        let trial = |reuse: bool, samples: &[u64]| {
+            let workload = spec(
+                command,
+                &[
+                    ("setup", "echo one > data; mkdir -p deep/er; echo setup >> $FSB_TARGET/../../log".into()),
+                    ("prepare", "touch ready".into()),
+                    ("verify", "test -e made".into()),
+                    (super::PREPARE_INSIDE, true.into()),
+                    ("reuse", reuse.into()),
+                ],
+            );
+            perform_trial(&workload, root.path(), samples)
+        };
+        trial(false, &[1, 1, 3, 2]).unwrap();
+        let log = fs::read_to_string(root.path().join("log")).unwrap();
+        assert_eq!(log.lines().count(), 7, "setup ran for each of seven runs");
+        assert!(!root.path().join("fsb-set").exists(), "nothing is left");
+        trial(true, &[1]).unwrap();
+        let found = trial(true, &[1, 1]).unwrap_err().to_string();
+        assert!(found.contains("exit status 1"), "{found}");
+        let found = trial(true, &[2]).unwrap_err().to_string();
+        assert!(found.contains("exit status 1"), "{found}");
+    }
+
+    #[test]
+    fn a_sample_removes_the_files_of_the_one_before() {
+        let root = tempfile::tempdir().unwrap();
+        let workload = spec("echo $FSB_TRIAL > made", &[(super::PREPARE_INSIDE, true.into())]);
+        worker::perform(&task(Step::Prepare, &workload, root.path(), 1), &mut Open::default()).unwrap();
+        let left = || {
+            let runs = fs::read_dir(root.path().join("fsb-set")).unwrap().flatten();
+            let mut trials: Vec<String> =
+                runs.map(|run| fs::read_to_string(run.path().join("made")).unwrap().trim().to_owned()).collect();
+            trials.sort();
+            trials
+        };
+        for (first, runs, expected) in [(0, 1, &["0"][..]), (1, 3, &["1", "1", "1"]), (4, 2, &["4", "4"])] {
+            let sample = Task { repetition: first, ..task(Step::Measure, &workload, root.path(), runs) };
+            worker::perform(&sample, &mut Open::default()).unwrap();
+            assert_eq!(left(), expected);
+        }
+    }
+
+    #[test]
+    fn each_repetition_of_a_sequential_trial_starts_in_a_new_directory_unless_it_reuses_one() {
+        let root = tempfile::tempdir().unwrap();
+        let trial = |reuse: bool| {
+            let workload = spec("test ! -e made && touch made", &[("reuse", reuse.into())]);
+            (0..3).try_for_each(|repetition| {
+                for step in [Step::Cleanup, Step::Prepare, Step::Measure] {
+                    // The agent cleans up and prepares between two repetitions.
+                    if step != Step::Cleanup || repetition > 0 {
+                        let task = Task { repetition, ..task(step, &workload, root.path(), 1) };
+                        worker::perform(&task, &mut Open::default())?;
+                    }
+                }
+                Ok::<(), EngineError>(())
+            })
+        };
+        trial(false).unwrap();
+        assert!(trial(true).is_err());
+    }
+
+    #[test]
+    fn inputs_are_copied_for_each_run_and_cleanup_runs_once() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("one"), "1").unwrap();
+        let workload = spec(
+            "test $(cat one) = 1 && rm one",
+            &[
+                ("input", json!([outside.path().join("one")])),
+                ("cleanup", "echo cleanup >> $FSB_TARGET/../../log".into()),
+                (super::PREPARE_INSIDE, true.into()),
+            ],
+        );
+        perform_trial(&workload, root.path(), &[1, 2, 1]).unwrap();
+        assert_eq!(fs::read_to_string(root.path().join("log")).unwrap(), "cleanup\n");
     }
 
     #[test]

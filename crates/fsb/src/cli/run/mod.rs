@@ -30,7 +30,7 @@ use crate::{code, result_owner, stored};
 
 pub use self::work::CommandArguments;
 
-pub(super) use self::work::{is_program, note_on_repeats};
+pub(super) use self::work::is_program;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -297,7 +297,6 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         flag => (flag.is_some(), None),
     };
     // The programs of a virtual machine's root are its own.
-    let is_noted = arguments.command.repeats() && !arguments.verbosity.quiet && !arguments.print_plan;
     let runs_here = arguments.on.is_none() && arguments.place.as_deref().is_none_or(|place| place != Place::Vm.name());
     let command = match (arguments.command.workload(check, runs_here)?, arguments.trace.workload()?) {
         (Some(_), Some(_)) => {
@@ -334,9 +333,6 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
     check_words(&targets, arguments.budget.as_deref())?;
     check_units(arguments.budget.as_deref(), arguments.size, arguments.memory)?;
     check_values(&targets, &arguments.control)?;
-    if is_noted {
-        note_on_repeats();
-    }
     let over = PlanFile {
         workloads,
         targets: targets.iter().map(|text| typed(text)).collect(),

@@ -25,7 +25,7 @@ pub struct CommandArguments {
     /// Command to measure, in the directory of each target
     #[arg(last = true, value_name = "COMMAND", hide_short_help = true)]
     command: Vec<String>,
-    /// Command to run once for each trial, before the others
+    /// Command to run in each new directory, before the others
     #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     setup: Option<String>,
     /// Command to run before each run, not measured
@@ -34,13 +34,16 @@ pub struct CommandArguments {
     /// Command to run after each trial
     #[arg(long, value_name = "CMD", hide_short_help = true, help_heading = heading::COMMAND)]
     cleanup: Option<String>,
+    /// Run in the directory that earlier runs left, instead of a new one for each run
+    #[arg(long, hide_short_help = true, help_heading = heading::COMMAND)]
+    reuse: bool,
     /// State of the page cache before each run: any, cold or warm [default: any]
     #[arg(long, value_name = "STATE", hide_short_help = true, help_heading = heading::COMMAND)]
     cache: Option<String>,
     /// Measure until the data is durable: yes or no [default: yes]
     #[arg(long, value_name = "YES|NO", hide_short_help = true, help_heading = heading::COMMAND)]
     durable: Option<String>,
-    /// File or directory to copy into the target before setup; repeatable
+    /// File or directory to copy into each new directory before setup; repeatable
     #[arg(long, value_name = "PATH", hide_short_help = true, help_heading = heading::COMMAND)]
     input: Vec<String>,
     /// Directory outside the target that commands may write to; repeatable
@@ -79,13 +82,9 @@ impl CommandArguments {
         let limits = [&self.time_limit, &self.process_limit, &self.file_limit, &self.memory_limit];
         scripts.iter().chain(&limits).all(|text| text.is_none())
             && !self.network
+            && !self.reuse
             && [&self.input, &self.writable, &self.metric, &self.better].iter().all(|list| list.is_empty())
             && self.ok_exit.is_empty()
-    }
-
-    /// Returns whether a command finds in its directory the files of its earlier runs.
-    pub fn repeats(&self) -> bool {
-        !self.command.is_empty() && self.prepare.is_none()
     }
 
     /// Returns the command as a workload, with the check of `--verify=CMD`; `None` without a command.
@@ -143,8 +142,10 @@ impl CommandArguments {
                 add(key, json!(text));
             }
         }
-        if self.network {
-            add("network", json!(true));
+        for (key, flag) in [("network", self.network), ("reuse", self.reuse)] {
+            if flag {
+                add(key, json!(true));
+            }
         }
         match self.durable.as_deref() {
             None | Some("yes") => {}
@@ -166,13 +167,6 @@ impl CommandArguments {
         }
         Ok(Some(WorkloadSpec::new("command", params)))
     }
-}
-
-/// Prints the note on a command that [`CommandArguments::repeats`].
-pub(in crate::cli) fn note_on_repeats() {
-    let text =
-        "note: the command meets what its earlier runs left in its directory; --prepare CMD resets it before each run";
-    notify(&notice::REPEATS, [], text);
 }
 
 /// Refuses a program that is named relative to the working directory: a command runs in the directory of each target,
