@@ -17,7 +17,7 @@ error_codes! {
     UNABLE = "testbed/unable", code::MACHINE, "The machine cannot carry out the request.", "Follow the advice in the message; fsb doctor shows what the machine lacks.";
     TRIAL_FAILED = "testbed/trial-failed", code::TRIALS, "One target or trial failed.", "Read the reason of the trial in the report.";
     NEEDS_ROOT = "testbed/needs-root", code::MACHINE, "Formatting and mounting need root.", "Run with sudo, measure a directory, or use --in vm.";
-    BUSY = "testbed/busy", code::MACHINE, "Another fsb measures on this machine.", "Wait for it to end, or add --allow-concurrent.";
+    BUSY = "testbed/busy", code::MACHINE, "Another fsb measures on this machine.", "Wait for it to end, as fsb run --wait does, or add --allow-concurrent.";
     TOOL_MISSING = "testbed/tool-missing", code::MACHINE, "A program that the target needs is not installed.", "Install the package that the message names.";
     NO_LEDGER = "testbed/no-ledger", code::MACHINE, "No directory of the user can hold the list of changes to undo.", "Set HOME to a directory that the user may write to.";
     NO_SUPERVISOR = "testbed/no-supervisor", code::MACHINE, "The process that isolates the testbed cannot be started.", "Follow the advice in the message.";

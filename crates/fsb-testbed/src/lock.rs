@@ -199,7 +199,10 @@ fn busy(holder: Option<&Holder>) -> TestbedError {
     let error = TestbedError::machine(format!("another fsb is measuring on this machine: {name}"))
         .coded(&fsb_model::error::BUSY);
     let error = holder.iter().fold(error, |error, holder| error.field("pid", holder.owner.pid));
-    error.advice("wait for it to end, or add --allow-concurrent: runs at the same time affect each other")
+    error.advice(
+        "wait for it to end (fsb run and fsb choose do so with --wait), or add --allow-concurrent: runs at the same time affect \
+         each other",
+    )
 }
 
 /// Returns a run that measures on this machine now. Returns `None` if there is none.

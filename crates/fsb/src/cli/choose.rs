@@ -90,6 +90,9 @@ pub struct Arguments {
     /// Measure although another fsb measures; both results are marked
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     allow_concurrent: bool,
+    /// Wait until no other fsb measures
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE, conflicts_with = "allow_concurrent")]
+    wait: bool,
     /// Run directory [default: fsb-results/TIME-choose]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
@@ -171,7 +174,13 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     };
     let resolved: Resolved = plan.resolve(coordinator::cpus(), coordinator::fresh_seed())?;
     let out = arguments.out.unwrap_or_else(|| results::default_directory("choose"));
-    coordinator::choose(resolved, &out, &arguments.output, arguments.verbosity, Turn::new(arguments.allow_concurrent))
+    coordinator::choose(
+        resolved,
+        &out,
+        &arguments.output,
+        arguments.verbosity,
+        Turn::of_run(arguments.allow_concurrent, arguments.wait),
+    )
 }
 
 /// Returns the text about the number of candidates that is printed before the race.

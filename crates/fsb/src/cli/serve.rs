@@ -10,9 +10,11 @@ mod policy;
 mod protocol;
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use fsb_codes::notice;
+use fsb_history::Location;
 use fsb_report::choice::Choice;
 use fsb_report::show::{self, counted};
 use fsb_report::{Report, html};
@@ -168,8 +171,7 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let mut helper =
         Helper::new(permitted.clone(), &RunReports).map_err(|why| exit::failure(&code::INVALID_VALUE, why))?;
-    // Refuses a store that cannot be named before a process is started.
-    arguments.store.location()?;
+    make_store(&arguments.store)?;
     let signals = Signals::catch(Second::Waits)?;
     let (own, of_web) = UnixStream::pair()?;
     let web = WebArguments { store: arguments.store.clone(), listen, permitted };
@@ -193,6 +195,26 @@ fn allow_runs(arguments: &Arguments) -> anyhow::Result<u8> {
     }
 }
 
+/// Makes the store of a first run, or brings it up to date, if only root can write to its directory. The web process only
+/// reads it, and makes all other stores itself.
+fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
+    // Also refuses a store that cannot be named before a process is started.
+    let Location::File(path) = store.location()? else { return Ok(()) };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !geteuid().is_root() || Rights::over([directory]).ok() != Some(Rights::Own) {
+        return Ok(());
+    }
+    let is_new = !path.exists();
+    store.open_or_create()?;
+    if is_new {
+        let readable = Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, readable).map_err(|error| {
+            exit::failed_call(&code::UNWRITABLE, &error, format!("cannot make {} readable: {error}", path.display()))
+        })?;
+    }
+    Ok(())
+}
+
 /// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is the parent.
 pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
     // Other processes of the same user, such as services that share an account, must not trace this one to send requests.
@@ -202,8 +224,10 @@ pub fn web_main(arguments: &[OsString]) -> anyhow::Result<u8> {
     let text = arguments.first().and_then(|text| text.to_str()).unwrap_or_default();
     let WebArguments { store, listen, permitted } = serde_json::from_str(text)?;
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    // A first run has no history yet.
-    store.open_or_create()?;
+    // A first run has no history yet. One that only root can write exists by now.
+    if !matches!(store.location()?, Location::File(path) if path.exists()) {
+        store.open_or_create()?;
+    }
     let site = Site::open(store.location()?, Box::new(RunReports))?.allowing_runs();
     let (listener, listen) = bind(listen)?;
     let client = HelperClient::new(stream, permitted)?;

@@ -170,6 +170,7 @@ pub fn start_in_set(
     begun: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &result_owner()).map_err(advise_on_unwritable)?;
+    turn.wait(&command_line())?;
     let (record, work, trials) = begin(resolved)?;
     let lock = check(&record, &work, turn)?;
     let directory = RunDirectory::create(out, &record, result_owner(), &holder()).map_err(advise_on_unwritable)?;
@@ -212,6 +213,7 @@ pub fn resume(path: &Path, wipe: &[PathBuf], output: &Output, verbosity: Verbosi
         let message = format!("{}: the run was made on {host}", path.display());
         return Err(exit::advised(&code::OTHER_HOST, message, format!("add --on {host}")));
     }
+    turn.wait(&command_line())?;
     let ((record, work, trials), again) = begin_again(contents, path, wipe)?;
     let lock = check(&record, &work, turn)?;
     let (mut directory, contents) = RunDirectory::resume(claim)?;
@@ -433,6 +435,7 @@ pub fn choose(
 ) -> anyhow::Result<u8> {
     fsb_store::check_new(out, &result_owner()).map_err(advise_on_unwritable)?;
     make_absolute(&mut resolved.plan)?;
+    turn.wait(&command_line())?;
     let (mut record, work) = new_record(resolved)?;
     if let Some(fsb_model::run::Placement::InTurn { reason }) = &record.placement {
         let reason = fsb_report::placement_reason_text(reason);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fsb_codes::notice;
+use fsb_model::error::BUSY;
 use fsb_model::{Place, RunRecord, Warning};
 use fsb_report::show::counted;
 use fsb_runner::agent::{AGENT_ARGUMENT, Agent, AgentError, SUPERVISOR_ARGUMENT};
@@ -104,11 +105,16 @@ fn replay_own() -> Vec<Replayed> {
 
 // Exclusive or concurrent measuring, and warnings about concurrent runs.
 
+/// The interval at which a run that waits tries to take the lock.
+const RETRY: Duration = Duration::from_millis(500);
+
 /// Whether a run refuses to measure beside others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
     /// Measures only if no other fsb measures.
     Alone,
+    /// Waits until no other fsb measures.
+    Waiting,
     /// Measures beside others; all of their results are marked.
     Concurrent,
 }
@@ -119,10 +125,21 @@ impl Turn {
         if concurrent { Turn::Concurrent } else { Turn::Alone }
     }
 
+    /// Returns the value for `--allow-concurrent` and `--wait`, which exclude each other.
+    pub fn of_run(concurrent: bool, wait: bool) -> Turn {
+        if wait { Turn::Waiting } else { Turn::new(concurrent) }
+    }
+
+    /// Waits until no other fsb measures, if this run waits. A run calls it before it records when it started.
+    pub fn wait(self, command: &str) -> anyhow::Result<()> {
+        if self == Turn::Waiting { wait_for_lock(command).map(drop) } else { Ok(()) }
+    }
+
     /// Takes the lock, or returns an error that names its holder. Prints warnings about runs that measure already.
     pub fn take(self, command: &str) -> anyhow::Result<RunLock> {
         let mut lock = match self {
             Turn::Alone => RunLock::acquire(command)?,
+            Turn::Waiting => wait_for_lock(command)?,
             Turn::Concurrent => RunLock::join(command)?,
         };
         for warning in lock.warnings() {
@@ -133,6 +150,26 @@ impl Turn {
             notify(&notice::CONCURRENT, [("run", other.into()), ("more", 0.into())], &text);
         }
         Ok(lock)
+    }
+}
+
+/// Takes the lock as soon as no other fsb measures, and prints each run that it waits for.
+fn wait_for_lock(command: &str) -> anyhow::Result<RunLock> {
+    let signals = Signals::catch(Second::Ends)?;
+    let mut printed = None;
+    loop {
+        let error = match RunLock::acquire(command) {
+            Err(error) if error.code == BUSY.name => error,
+            taken => return Ok(taken?),
+        };
+        if printed.as_ref() != Some(&error.what) {
+            let pid = error.fields.get("pid").cloned().unwrap_or_default();
+            notify(&notice::WAITING, [("pid", pid)], &format!("note: {}: waiting for it to end", error.what));
+            printed = Some(error.what);
+        }
+        if fsb_sys::poll_until(RETRY, || signals.is_interrupted()) {
+            return Err(signals.failure("interrupted while waiting for another fsb: nothing was begun"));
+        }
     }
 }
 

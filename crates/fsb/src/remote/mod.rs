@@ -157,8 +157,8 @@ fn make(
 ) -> anyhow::Result<u8> {
     let names = &run.hosts.names;
     let Verbosity { quiet, verbose } = run.verbosity;
-    let concurrent = run.turn == Turn::Concurrent;
-    let request = RemoteRequest { job, wipe: wipe.to_vec(), concurrent, quiet, verbose };
+    let (concurrent, wait) = (run.turn == Turn::Concurrent, run.turn == Turn::Waiting);
+    let request = RemoteRequest { job, wipe: wipe.to_vec(), concurrent, wait, quiet, verbose };
     if names.len() > 1 && run.output.is_some_and(|output| output.file.is_some()) {
         let message = "-o and several hosts exclude each other: each run directory has its report";
         return Err(exit::failure(&code::CONFLICT, message));

@@ -31,6 +31,9 @@ pub struct RemoteRequest {
     pub wipe: Vec<PathBuf>,
     /// Whether to measure beside another run of the host.
     pub concurrent: bool,
+    /// Whether the run waits until no other fsb measures.
+    #[serde(default)]
+    pub wait: bool,
     pub quiet: bool,
     pub verbose: bool,
 }
@@ -119,7 +122,7 @@ pub fn run() -> anyhow::Result<u8> {
     };
     let verbosity = Verbosity { quiet: request.quiet, verbose: request.verbose };
     let progress = Progress::new(&begun.0.plan.targets, false, verbosity);
-    let turn = Turn::new(request.concurrent);
+    let turn = Turn::of_run(request.concurrent, request.wait);
     coordinator::perform_streamed(begun, &mut Stream, &mut Reporter(progress), turn)
 }
 

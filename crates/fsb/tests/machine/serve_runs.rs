@@ -35,6 +35,24 @@ fn the_helper_of_sudo_measures_a_loop_image_and_the_results_are_those_of_the_inv
     expect_no_traces(&before);
 }
 
+/// The web process of root is that of user nobody, who cannot make the store.
+#[test]
+fn a_new_store_in_a_directory_of_root_is_made_and_read_by_user_nobody() {
+    needs!(root);
+    let directory = scratch();
+    fs::create_dir(directory.path().join("store")).unwrap();
+    for path in [directory.path(), &directory.path().join("store")] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let store = directory.path().join("store/index");
+    let command = crate::common::command(directory.path(), &[]);
+    let server = Server::start_by(command, directory, &[]);
+    let found = fs::metadata(&store).unwrap();
+    assert_eq!((found.uid(), found.mode() & 0o777), (0, 0o644));
+    let Answer(status, ..) = server.ask("GET", "/", "");
+    assert_eq!(status, 200);
+}
+
 #[test]
 fn only_the_device_that_was_named_at_the_start_is_overwritten() {
     needs!(root);

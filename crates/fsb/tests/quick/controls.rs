@@ -1,9 +1,10 @@
 //! Controls in whole runs: set, observed, restored, and refused before anything is changed.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::controls::*;
@@ -252,6 +253,51 @@ fn the_second_run_refuses_unless_it_insists_and_then_both_are_marked() {
     expect_code(&first.wait(), 130);
     let said = concurrent(&directory.join("first"));
     assert!(said.len() == 1 && said[0].contains("--out second"), "{said:?}");
+}
+
+/// Starts runs that wait, and returns them once they print that they wait for this process.
+fn waiting_runs(directory: &Path, arguments: &[&str], process: u32) -> Running {
+    let mut command = command(directory, &[arguments, &["--wait"]].concat());
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap());
+    let mut lines = lines.lines().map_while(Result::ok).skip_while(|line| !line.contains("waiting for it to end"));
+    let line = lines.next().unwrap_or_default();
+    assert!(line.contains(&format!("process {process} ")), "{line}");
+    // The runs must not block on a full pipe.
+    std::thread::spawn(move || lines.for_each(drop));
+    Running::from_child(child)
+}
+
+#[test]
+fn runs_with_wait_begin_when_the_other_run_has_ended() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let first = long_run(directory, "first", &[]);
+    let arguments = ["run", "plan.toml", "null", "--blocks", "1", "--runs", "2", "--out", "set"];
+    let waiting = waiting_runs(directory, &arguments, first.id());
+    assert!(!directory.join("set/run-1").exists(), "nothing is begun while another run measures");
+    first.signal(rustix::process::Signal::INT);
+    expect_code(&first.wait(), 130);
+    expect_code(&waiting.wait(), 0);
+    for run in ["set/run-1", "set/run-2"] {
+        assert!(concurrent(&directory.join(run)).is_empty(), "{run} measured alone");
+    }
+}
+
+#[test]
+fn a_run_that_waits_ends_at_a_signal_without_a_trace() {
+    let scratch = scratch();
+    let directory = scratch.path();
+    let first = long_run(directory, "first", &[]);
+    let waiting =
+        waiting_runs(directory, &["run", "plan.toml", "null", "--blocks", "1", "--out", "second"], first.id());
+    waiting.signal(rustix::process::Signal::INT);
+    expect_code(&waiting.wait(), 130);
+    assert!(!directory.join("second").exists());
+    let both = ["run", "null", "--wait", "--allow-concurrent"];
+    expect_code(&fsb(directory, &both), 2);
+    first.signal(rustix::process::Signal::INT);
+    expect_code(&first.wait(), 130);
 }
 
 /// Every command that refuses and recommends `--allow-concurrent` accepts the option.

@@ -172,6 +172,9 @@ pub struct Arguments {
     /// Measure although another fsb measures; both results are marked
     #[arg(long, hide_short_help = true, help_heading = heading::MACHINE)]
     allow_concurrent: bool,
+    /// Wait until no other fsb measures; with --runs, before each run
+    #[arg(long, hide_short_help = true, help_heading = heading::MACHINE, conflicts_with = "allow_concurrent")]
+    wait: bool,
     /// Run directory [default: fsb-results/TIME-NAME]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     out: Option<PathBuf>,
@@ -199,7 +202,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     }
     // A form that does not exist must not be found out after an hour of measuring.
     arguments.output.resolve()?;
-    let turn = Turn::new(arguments.allow_concurrent);
+    let turn = Turn::of_run(arguments.allow_concurrent, arguments.wait);
     let hosts = arguments.on.as_deref().map(|text| Hosts::parse(text, arguments.sudo)).transpose()?;
     let results = arguments.results.as_deref().map(ResultsPlace::parse).transpose()?;
     let results = results.as_ref();
