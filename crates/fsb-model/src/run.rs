@@ -12,7 +12,7 @@ use crate::plan::{FEWEST_BLOCKS_JUDGED, Plan, Repetition};
 use crate::stop::{Analyses, StopReason, StoppingRule};
 use crate::target::Target;
 use crate::warning::Warning;
-use crate::workload::{Amount, Cell, Params};
+use crate::workload::{Amount, Cell, Params, REUSE, REUSED_DIRECTORY};
 
 /// The schema that this version writes.
 pub const SCHEMA: &str = "fsbench/run/2";
@@ -302,6 +302,13 @@ impl MemoryTouched {
     }
 }
 
+/// Moves the value of a label to another one.
+fn rename<T>(map: &mut BTreeMap<String, T>, old: &str, new: &str) {
+    if let Some(value) = map.remove(old) {
+        map.insert(new.to_owned(), value);
+    }
+}
+
 impl RunRecord {
     /// Returns the interim analyses of this run and how it ended.
     pub fn analyses(&self) -> Analyses {
@@ -313,6 +320,35 @@ impl RunRecord {
             last_block,
             ended_by_results: !self.stop_reason.as_ref().is_some_and(StopReason::is_planned),
         }
+    }
+
+    /// Returns whether a cell is a command that ran several times in one directory in each block.
+    pub fn repeats_in_one_directory(&self, cell: &Cell) -> bool {
+        let runs = match self.rounds.get(&cell.label) {
+            Some(rounds) => rounds.rounds * rounds.units + u32::from(rounds.lead_in),
+            None => self.amounts.get(&cell.label).map_or(1, |amount| amount.repetitions),
+        };
+        runs > 1 && cell.workload.repeats_in_one_directory()
+    }
+
+    /// Gives commands of versions without the parameter `reuse` that repeated in one directory the label and the
+    /// parameter that they have today. Returns the labels of the record with today's ones.
+    pub fn name_reused_directories(&mut self) -> BTreeMap<String, String> {
+        let is_old = |cell: &&Cell| !cell.workload.params.contains_key(REUSE) && self.repeats_in_one_directory(cell);
+        let today = |cell: &Cell| (cell.label.clone(), format!("{}{REUSED_DIRECTORY}", cell.label));
+        let names: BTreeMap<String, String> = self.cells.iter().filter(is_old).map(today).collect();
+        for (old, new) in &names {
+            for cell in self.cells.iter_mut().filter(|cell| cell.label == *old) {
+                cell.label.clone_from(new);
+                cell.workload.params.insert(REUSE.to_owned(), true.into());
+            }
+            rename(&mut self.rounds, old, new);
+            rename(&mut self.units, old, new);
+            rename(&mut self.amounts, old, new);
+            let orders = self.order.iter_mut().flat_map(|order| &mut order.cells);
+            orders.chain(&mut self.memory_cells).filter(|label| *label == old).for_each(|label| label.clone_from(new));
+        }
+        names
     }
 
     /// Returns the memory that was touched, if it was too little for this cell: its first use of a page may then wait

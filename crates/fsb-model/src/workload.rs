@@ -35,11 +35,16 @@ pub struct WorkloadSpec {
     pub params: Params,
 }
 
+/// The parameter with which all runs of a command share a directory.
+pub const REUSE: &str = "reuse";
+/// The end of the label of a command whose runs share a directory.
+pub const REUSED_DIRECTORY: &str = ", reused directory";
+
 impl WorkloadSpec {
     /// Returns whether all runs of a command in a trial share one directory. Records without the parameter are of versions
     /// that had no other way.
     pub fn repeats_in_one_directory(&self) -> bool {
-        self.name == "command" && self.params.get("reuse").is_none_or(|reuse| *reuse == true)
+        self.name == "command" && self.params.get(REUSE).is_none_or(|reuse| *reuse == true)
     }
 
     /// Returns a workload that runs alone and whose samples last as long as its plan says.

@@ -7,15 +7,11 @@ use std::path::PathBuf;
 use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
+use fsb_model::workload::{REUSE, REUSED_DIRECTORY};
 use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Params, Plan, RunRecord, WorkloadSpec, metric};
 use fsb_testbed::Setup;
 
 use crate::schedule::planner::LONGEST;
-
-/// The parameter with which all runs of a command share a directory.
-const REUSE: &str = "reuse";
-/// The end of the label of a command whose runs share a directory.
-const REUSED: &str = ", reused directory";
 
 /// A cell and the properties of its workload.
 #[derive(Debug, Clone)]
@@ -57,7 +53,7 @@ impl ParsedCell {
             profile.label.push_str(", sustained");
         }
         if profile.program.as_ref().is_some_and(|program| program.reuse) {
-            profile.label.push_str(REUSED);
+            profile.label.push_str(REUSED_DIRECTORY);
         }
         let mut workload = WorkloadSpec { params: job.params(), ..spec.clone() };
         if let Some(background) = &spec.background {

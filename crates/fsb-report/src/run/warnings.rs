@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fsb_model::workload::REUSE;
 use fsb_model::{Outcome, Phase, RunRecord, StopReason, Warning};
 use fsb_stats::Noise;
 
@@ -86,14 +87,10 @@ fn withheld(summary: &Summary, trials: &[ReportTrial]) -> Vec<String> {
 /// Returns a warning on commands that ran several times in one directory: those with `reuse`, or those of a version of fsb
 /// that always did so.
 fn shared_directories(record: &RunRecord, asked: bool) -> Option<String> {
-    let repeats = |label: &String| match record.rounds.get(label) {
-        Some(rounds) => rounds.rounds * rounds.units + u32::from(rounds.lead_in) > 1,
-        None => record.amounts.get(label).is_some_and(|amount| amount.repetitions > 1),
-    };
-    let found = record.cells.iter().filter(|cell| {
-        let workload = &cell.workload;
-        workload.repeats_in_one_directory() && workload.params.contains_key("reuse") == asked && repeats(&cell.label)
-    });
+    let found = record
+        .cells
+        .iter()
+        .filter(|cell| cell.workload.params.contains_key(REUSE) == asked && record.repeats_in_one_directory(cell));
     let cases: Vec<String> = found.map(|cell| cell.label.clone()).collect();
     let why = if asked { "reuse" } else { "this version of fsb had no other way" };
     (!cases.is_empty()).then(|| {

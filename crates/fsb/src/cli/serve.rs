@@ -204,6 +204,14 @@ fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
     if !geteuid().is_root() || Rights::over([directory]).ok() != Some(Rights::Own) {
         return Ok(());
     }
+    if InvokingUser::current().is_none()
+        && let Some(closed) = closed_directory(&path)
+    {
+        let shown = closed.display();
+        let message = format!("the pages are served by user nobody, who cannot enter {shown}, where the store is");
+        let help = "name a store in a directory that all users can enter, or start the server with sudo from a user";
+        return Err(exit::advised(&code::UNABLE, message, help));
+    }
     let is_new = !path.exists();
     store.open_or_create()?;
     if is_new {
@@ -213,6 +221,16 @@ fn make_store(store: &StoreArguments) -> anyhow::Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Returns the outermost directory of a path that only its owner and group can enter, if there is one.
+fn closed_directory(path: &Path) -> Option<PathBuf> {
+    const ENTER: u32 = 0o001;
+    let path = std::path::absolute(path).ok()?;
+    let directories: Vec<&Path> = path.ancestors().skip(1).collect();
+    let is_closed =
+        |directory: &&Path| std::fs::metadata(directory).is_ok_and(|found| found.permissions().mode() & ENTER == 0);
+    directories.into_iter().rev().find(is_closed).map(Path::to_owned)
 }
 
 /// `__serve-web ARGUMENTS`: serves the pages, and passes what they request to the helper, which is the parent.

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use serde_json::json;
 
 use crate::common::serve_runs::{Answer, Server};
-use crate::common::{counting, expect_no_traces, record, scratch, traces};
+use crate::common::{counting, expect_no_traces, fails, record, scratch, traces};
 use crate::devices::Disk;
 use crate::devtools::Browser;
 use crate::ownership::{NOBODY, sudo};
@@ -51,6 +51,18 @@ fn a_new_store_in_a_directory_of_root_is_made_and_read_by_user_nobody() {
     assert_eq!((found.uid(), found.mode() & 0o777), (0, 0o644));
     let Answer(status, ..) = server.ask("GET", "/", "");
     assert_eq!(status, 200);
+}
+
+#[test]
+fn a_store_that_user_nobody_cannot_reach_is_refused_before_the_server_starts() {
+    needs!(root);
+    let directory = scratch();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    let arguments = ["serve", "--allow-runs", "--store", "index", "--listen", "127.0.0.1:0"];
+    let refused = fails(directory.path(), &arguments, 3, "machine/unable");
+    let message = refused["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&format!("cannot enter {}", directory.path().display())), "{message}");
+    assert!(!directory.path().join("index").exists());
 }
 
 #[test]

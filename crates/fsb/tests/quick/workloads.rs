@@ -75,7 +75,8 @@ fn a_reused_directory_is_recorded_and_printed_in_every_output() {
     assert!(notes.contains("all runs but the first found the files of earlier runs (reuse)"), "{notes}");
 }
 
-/// Versions before the parameter `reuse` repeated every command in one directory.
+/// Versions before the parameter `reuse` repeated every command in one directory. Comparisons pair their results with those
+/// of `--reuse`, and not with those of new directories.
 #[test]
 fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
     let scratch = scratch();
@@ -94,6 +95,16 @@ fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
         fs::write(&path, old).unwrap();
     }
     assert!(warns());
+    let compared = |more: &[&str], out: &str| {
+        let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", out, "-q"];
+        expect_code(&fsb(scratch.path(), &[&arguments[..], more, &["--", "true"]].concat()), 0);
+        let output = fsb(scratch.path(), &["compare", "old=run", &format!("new={out}")]);
+        expect_code(&output, 0);
+        stdout(&output)
+    };
+    let (same, other) = (compared(&["--reuse"], "reused"), compared(&[], "new"));
+    assert!(same.contains("true, durable, reused directory") && !same.contains("no values"), "{same}");
+    assert!(other.contains("no values"), "{other}");
 }
 
 #[test]
