@@ -518,6 +518,24 @@ mod tests {
         plan_file::parse(text, "plan.toml")?.resolve(2, 7).map(|resolved| resolved.plan)
     }
 
+    /// Between two runs of a background, `setup` would be part of the load.
+    #[test]
+    fn a_background_repeats_its_command_in_one_directory() {
+        let text = |reuse: &str| {
+            format!(
+                "targets = ['null']\n[[workload]]\nname = 'append'\ndurability = 'each'\n\
+                 background = {{ command = 'tar xf a.tar'{reuse} }}\n"
+            )
+        };
+        let resolved = plan_file::parse(&text(""), "plan.toml").unwrap().resolve(2, 7).unwrap();
+        let cells = resolved.work.cells();
+        let background = cells[1].workload.background.as_ref().unwrap();
+        assert_eq!(background.params["reuse"], true);
+        assert_eq!(cells[1].label, "append 4K, durable each, beside tar xf a.tar, durable");
+        let error = resolve(&text(", reuse = false")).unwrap_err().to_string();
+        assert!(error.contains("it repeats its command in one directory: leave 'reuse' out"), "{error}");
+    }
+
     #[test]
     fn a_background_makes_two_cases_and_several_share_the_one_alone() {
         let text = "targets = ['null']\n\

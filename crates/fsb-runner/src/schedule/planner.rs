@@ -136,7 +136,7 @@ pub(super) struct InRounds {
     pub(super) reuse_files: bool,
     /// Each unit is a run of a command in a new directory, which is made right before its sample.
     pub(super) new_directories: bool,
-    /// Units that a slice has room for.
+    /// Units that a slice has room for. For a command this is known from warm-up.
     pub(super) room: u32,
     /// Seconds that a sample should last.
     pub(super) sample_seconds: f64,
@@ -406,9 +406,8 @@ impl InRounds {
         let wanted = (self.sample_seconds / fastest).ceil().clamp(1.0, 1e6) as u32;
         let making = costs().map(|cost| cost.prepare).sum::<f64>() / costs().count().max(1) as f64;
         if self.new_directories {
-            // The directories of a sample exist side by side. Those that take no longer to make than the command runs
-            // hold little.
-            return if making > fastest { 1 } else { wanted };
+            // The directories of a sample exist side by side, with what `setup` and the command write.
+            return if making > fastest { 1 } else { wanted.min(self.room).max(1) };
         }
         if !self.own_files {
             return wanted;
@@ -653,15 +652,19 @@ mod tests {
         })
     }
 
-    /// Plans a command whose runs begin in new directories.
-    fn command(timed: f64, prepare: f64, single: bool, left: f64) -> Decision {
+    /// Plans a command whose runs begin in new directories, of which a slice has room for `room`.
+    fn command_in(room: u32, timed: f64, prepare: f64, single: bool, left: f64) -> Decision {
         let Case::Rounds(in_rounds) =
             in_rounds(false, false, single, UnitCost { timed, wall: timed, prepare, fixed: 0.02 })
         else {
             unreachable!()
         };
-        let cases = [Case::Rounds(InRounds { new_directories: true, ..in_rounds })];
+        let cases = [Case::Rounds(InRounds { new_directories: true, room, ..in_rounds })];
         basis(&cases, 2, Repetition::Budget { seconds: left }, left).decide()
+    }
+
+    fn command(timed: f64, prepare: f64, single: bool, left: f64) -> Decision {
+        command_in(1000, timed, prepare, single, left)
     }
 
     fn all_in_rounds(count: usize, unit: f64) -> Vec<Case> {
@@ -802,6 +805,9 @@ mod tests {
         // Empty directories: a sample has several runs of a short command.
         let short = command(0.005, 0.001, false, 60.0);
         assert_eq!(rounds(&short, 0).units, 5);
+        // The slice has room for three runs.
+        let full = command_in(3, 0.005, 0.001, false, 60.0);
+        assert_eq!(rounds(&full, 0).units, 3);
         // A setup that takes longer than the command: a sample is one run, and the budget holds fewer rounds of it.
         let set_up = command(0.005, 1.0, false, 60.0);
         assert_eq!(rounds(&set_up, 0).units, 1);

@@ -193,6 +193,8 @@ pub(super) struct CellState {
     pub(super) sequential_costs: Vec<SequentialCost>,
     /// The costs that warm-up measured on each target, in rounds.
     unit_costs: Vec<UnitCost>,
+    /// Bytes that the files of a run of a command took in warm-up: the most of all targets.
+    space_of_run: u64,
     /// Expected seconds of all targets in a block, where it is measured in rounds and that is planned.
     pub(super) case_seconds: Option<f64>,
     /// Expected seconds of a trial by target, where it is measured as a whole and that is planned.
@@ -213,6 +215,7 @@ impl CellState {
             removing: 0.0,
             sequential_costs: Vec::new(),
             unit_costs: Vec::new(),
+            space_of_run: 0,
             case_seconds: None,
             expected: vec![None; plan.targets.len()],
         }
@@ -265,7 +268,7 @@ impl CellState {
             own_files: unit.own_files,
             reuse_files: self.reuses_files(free),
             new_directories: self.makes_new_directories(),
-            room: fits(free.bytes, unit.space).min(fits(free.inodes, unit.inodes)),
+            room: fits(free.bytes, unit.space.max(self.space_of_run)).min(fits(free.inodes, unit.inodes)),
             sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
             single: self.is_long_command(long),
             costs: self.unit_costs.clone(),
@@ -291,6 +294,8 @@ impl CellState {
     /// Learns from a reply of the warm-up block.
     pub(super) fn learn(&mut self, target: usize, reply: &TrialReply, free: FreeSpace) {
         if self.unit.is_some() {
+            let space = reply.measured.as_ref().and_then(|measured| measured.space);
+            self.space_of_run = self.space_of_run.max(space.unwrap_or(0));
             self.learn_unit(reply, free);
         } else if let Some(measured) = &reply.measured {
             self.sequential_costs.push(SequentialCost {

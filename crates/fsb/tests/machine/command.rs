@@ -114,6 +114,22 @@ fn the_files_of_a_run_are_removed_before_the_next() {
     assert!(metric(&trials[0], "space") < 150e6, "{trials:#?}");
 }
 
+/// A sample of 25 ms would have several runs of a command that allocates 60 MB in a few.
+#[test]
+fn a_sample_has_only_as_many_runs_as_the_slice_has_room_for() {
+    needs!(root);
+    let (before, scratch) = (traces(), scratch());
+    let arguments = ["run", "ext4", "--blocks", "1", "--control", "guest-memory=off", "--size", "350M", "--out", "run"];
+    let command = ["--durable", "no", "--", "fallocate", "-l", "60M", "big"];
+    let output = fsb(scratch.path(), &[&arguments[..], &command].concat());
+    expect_code(&output, 0);
+    expect_no_traces(&before);
+    let trials = measured(&scratch.path().join("run"));
+    assert_eq!(trials[0]["outcome"], "ok", "{trials:#?}");
+    let space = metric(&trials[0], "space");
+    assert!((60e6..70e6).contains(&space), "the space of one run: {space}");
+}
+
 /// A command that sleeps takes at least that long.
 #[test]
 fn time_is_the_commands_own_and_a_printed_number_is_compared_where_one_is_named() {
