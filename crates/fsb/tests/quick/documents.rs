@@ -113,7 +113,7 @@ fn calls() -> BTreeSet<Vec<String>> {
 }
 
 /// Options of `fsb run` without a value.
-const SWITCHES: [&str; 8] = [
+const SWITCHES: [&str; 10] = [
     "--verify",
     "--print-plan",
     "--quiet",
@@ -122,6 +122,8 @@ const SWITCHES: [&str; 8] = [
     "--keep-affected",
     "--explain",
     "--sudo",
+    "--reuse",
+    "--wait",
 ];
 
 /// Returns the options of `fsb run` with their values, the targets, and the command after them with its dashes.
