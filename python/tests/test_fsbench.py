@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import zlib
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
@@ -77,6 +78,24 @@ class Directory(unittest.TestCase):
             (Path(directory) / "trials.jsonl").write_bytes(whole[:-20])
             orders = [{row["order"] for row in fsbench.read(path).trials(to="rows")} for path in (directory, RUN)]
             self.assertEqual(len(orders[0]) + 1, len(orders[1]))
+
+    def test_a_changed_digit_is_an_error_with_its_line(self) -> None:
+        lines = [json.loads(line) for line in (RUN / "trials.jsonl").read_text().splitlines()]
+        with tempfile.TemporaryDirectory() as directory:
+            (Path(directory) / "run.json").write_bytes((RUN / "run.json").read_bytes())
+            journal = Path(directory) / "trials.jsonl"
+            text = b""
+            for line in lines:
+                line["schema"] = "fsbench/trial/4"
+                whole = json.dumps(line).encode()
+                text += whole[:-1] + b',"crc32":"%08x"}\n' % zlib.crc32(whole)
+            journal.write_bytes(text)
+            rows = fsbench.read(directory).trials(to="rows")
+            self.assertEqual(len(rows), len(fsbench.read(RUN).trials(to="rows")))
+            for changed in (text.replace(b'"order": 2,', b'"order": 7,', 1), text.replace(b',"crc32"', b',"crc23"')):
+                journal.write_bytes(changed)
+                with self.assertRaisesRegex(fsbench.ReadError, r"trials.jsonl, line \d+: the line was changed"):
+                    fsbench.read(directory)
 
     def test_other_directories_and_newer_schemas_are_refused(self) -> None:
         with tempfile.TemporaryDirectory() as directory:

@@ -14,7 +14,7 @@ use crate::timeline::Timeline;
 use crate::workload::Params;
 
 /// The schema that this version writes.
-pub const SCHEMA: &str = "fsbench/trial/3";
+pub const SCHEMA: &str = "fsbench/trial/4";
 
 error_codes! {
     NOT_COLD = "trial/not-cold", code::TRIALS, "A cold trial found data in memory, or its device read too little.", "Measure a file system that fsb makes: the files of a directory may be read by others.";
@@ -216,6 +216,18 @@ pub struct Trial {
     /// Fields of newer minor versions, kept as found.
     #[serde(flatten)]
     pub extra: Map<String, Value>,
+}
+
+/// A trial as a line of `trials.jsonl`, for its JSON Schema.
+#[cfg(feature = "schema")]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct JournalLine {
+    /// The trial.
+    #[serde(flatten)]
+    pub trial: Trial,
+    /// CRC-32 of the line without this field, as eight hexadecimal digits. The field is the last one: the line ends with
+    /// `,"crc32":"…"}`, and the checksum is that of the text before it and `}`.
+    pub crc32: String,
 }
 
 /// The observations of each sample, round by round, without the lead-in. All lists have the same length, except those

@@ -77,6 +77,14 @@ pub enum StoreError {
         /// The message of the JSON parser, or of the line reader.
         message: String,
     },
+    /// A line of a journal is not as it was written.
+    #[error("{path}, line {line}: the line was changed after it was written: its checksum is wrong or absent")]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The line number, from 1.
+        line: usize,
+    },
     /// The file has the schema of another program.
     #[error("{path}, line {line}: schema is {found}, not {expected}")]
     Schema {
@@ -147,7 +155,7 @@ impl StoreError {
 
 /// The remedy for [`StoreError::NoRun`].
 const RUN_DIRECTORIES: &str = "name the directory of a run, such as one in fsb-results";
-/// The remedy for [`StoreError::Syntax`].
+/// The remedy for [`StoreError::Syntax`] and [`StoreError::Checksum`].
 const RESTORE: &str =
     "restore the file from a copy of the run directory; its report.html, if there is one, has the results";
 /// The remedy for [`StoreError::NotDirectory`].
@@ -170,6 +178,7 @@ error_codes! {
     NO_WORKING_DIRECTORY = "store/no-working-directory", code::REQUEST, "The current directory was deleted.", "Change to another directory.";
     NO_RUN = "store/no-run", code::REQUEST, "The directory holds no run.", "Name a directory with run.json in it.";
     SYNTAX = "store/syntax", code::REQUEST, "A file of the run is not JSON, or JSON of another shape.", "Restore the file; the fields path and line name the place.";
+    CHECKSUM = "store/checksum", code::REQUEST, "A line of trials.jsonl was changed after it was written.", "Restore the file; the fields path and line name the place.";
     SCHEMA = "store/other-schema", code::REQUEST, "The file has the schema of another program.", "Name a file of fsb.";
     NEWER = "store/newer", code::REQUEST, "A newer fsb wrote the file.", "Use that version of fsb.";
     DAMAGED_PAGE = "store/damaged-page", code::REQUEST, "The run in a published page is cut off or damaged.", "Get the page again, or use the run directory.";
@@ -190,6 +199,7 @@ impl Coded for StoreError {
             StoreError::NoWorkingDirectory(_) => &NO_WORKING_DIRECTORY,
             StoreError::NoRun(_) => &NO_RUN,
             StoreError::Syntax { .. } => &SYNTAX,
+            StoreError::Checksum { .. } => &CHECKSUM,
             StoreError::Schema { .. } => &SCHEMA,
             StoreError::Newer { .. } => &NEWER,
             StoreError::DamagedPage { .. } => &DAMAGED_PAGE,
@@ -214,7 +224,9 @@ impl Coded for StoreError {
                 code::fields([path(of), ("component", component.to_string_lossy().into())])
             }
             StoreError::Busy { path: of, holder } => code::fields([path(of), ("holder", text(holder))]),
-            StoreError::Syntax { path: of, line, .. } => code::fields([path(of), ("line", (*line).into())]),
+            StoreError::Syntax { path: of, line, .. } | StoreError::Checksum { path: of, line } => {
+                code::fields([path(of), ("line", (*line).into())])
+            }
             StoreError::Schema { path: of, line, found, expected } => {
                 code::fields([path(of), ("line", (*line).into()), ("found", text(found)), ("expected", text(expected))])
             }
@@ -229,7 +241,7 @@ impl Coded for StoreError {
         match self {
             StoreError::Untrusted { advice, .. } => Some(help_of(advice)),
             StoreError::NoRun(_) => Some(RUN_DIRECTORIES.to_owned()),
-            StoreError::Syntax { .. } => Some(RESTORE.to_owned()),
+            StoreError::Syntax { .. } | StoreError::Checksum { .. } => Some(RESTORE.to_owned()),
             StoreError::NotDirectory(_) => Some(EMPTY_DIRECTORY.to_owned()),
             StoreError::NotEmpty(_) => Some(format!("{EMPTY_DIRECTORY}, or resume the run in it with --resume")),
             _ => None,

@@ -2,7 +2,7 @@
 //!
 //! The store replaces `run.json` atomically. It appends to `trials.jsonl` one line per trial, and
 //! [`RunDirectory::append`] returns after the line is on the disk. A trial that was reported therefore survives a
-//! crash.
+//! crash. Each line ends with its checksum, which every reader verifies.
 //!
 //! A published page holds a run, too: [`Reader`] and [`read()`] read it like a run directory.
 //!
@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod error;
 pub mod input;
 mod output;
@@ -29,6 +30,7 @@ use place::{HeldDirectory, Open};
 use rustix::fs::{FileType, FlockOperation, OFlags, flock, fstat};
 use rustix::io::Errno;
 
+pub use checksum::journal_line;
 pub use error::{CODES, NO_RUN, StoreError};
 pub use output::{append, check as check_output, check_existing, replace, replace_with};
 pub use place::{Act, ResultOwner, absolute, check_private, check_trusted};
@@ -223,9 +225,7 @@ impl Drop for Claim {
 
 /// Writes the line and its end with one call, so that two lines never mix, and syncs the file.
 fn append_line(journal: &mut File, trial: &Trial) -> io::Result<()> {
-    let mut line = serde_json::to_vec(trial)?;
-    line.push(b'\n');
-    journal.write_all(&line)?;
+    journal.write_all(&journal_line(trial)?)?;
     journal.sync_data()
 }
 
@@ -238,8 +238,7 @@ fn encode_record(record: &RunRecord) -> Result<Vec<u8>, StoreError> {
 fn encode_trials(trials: &[Trial]) -> Result<Vec<u8>, StoreError> {
     let mut text = Vec::new();
     for trial in trials {
-        serde_json::to_writer(&mut text, trial).map_err(|error| StoreError::Encode(error.to_string()))?;
-        text.push(b'\n');
+        text.extend(journal_line(trial).map_err(|error| StoreError::Encode(error.to_string()))?);
     }
     Ok(text)
 }
@@ -443,6 +442,30 @@ mod tests {
         let again = read(&path).unwrap();
         assert_eq!(again.trials, [trial(0), trial(7)]);
         assert!(again.warnings.is_empty());
+    }
+
+    #[test]
+    fn a_changed_digit_is_an_error_with_its_line_and_a_cut_one_is_not() {
+        let (_temporary, path) = filled(3);
+        let journal = path.join(TRIALS_FILE);
+        let text = fs::read_to_string(&journal).unwrap();
+        let error = |text: &str| {
+            fs::write(&journal, text).unwrap();
+            match read(&path) {
+                Err(StoreError::Checksum { line, .. }) => line,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(error(&text.replace("\"order\":1", "\"order\":7")), 2);
+        assert_eq!(error(&text.replace(",\"crc32\":", ",\"crc23\":")), 1);
+        let last = text.rfind(",\"crc32\":").unwrap();
+        fs::write(&journal, format!("{}}}", &text[..last])).unwrap();
+        let contents = read(&path).unwrap();
+        assert_eq!((contents.trials.len(), contents.warnings.len()), (2, 1));
+        // Earlier versions wrote no checksums.
+        fs::write(&journal, serde_json::to_string(&trial(5)).unwrap().replace(SCHEMA, "fsbench/trial/3") + "\n")
+            .unwrap();
+        assert_eq!(read(&path).unwrap().trials.len(), 1);
     }
 
     #[test]

@@ -17,6 +17,7 @@ use fsb_model::publication::{self, Publication};
 use fsb_model::{RunRecord, Trial, Warning, run, trial};
 use serde::Deserialize;
 
+use crate::checksum::{self, Checksum, journal_line};
 use crate::error::StoreError;
 use crate::input::{self, Bounded, LARGEST_RECORD, LARGEST_RESULT, LONGEST_LINE, Lines, too_large};
 
@@ -45,11 +46,18 @@ pub struct Contents {
 pub trait Line<'a>: Deserialize<'a> {
     /// Returns the schema that the line names.
     fn schema(&self) -> &str;
+
+    /// Removes the checksum of the line from fields that are kept as found, because a change makes it wrong.
+    fn remove_checksum(&mut self) {}
 }
 
 impl Line<'_> for Trial {
     fn schema(&self) -> &str {
         &self.schema
+    }
+
+    fn remove_checksum(&mut self) {
+        self.extra.remove(checksum::FIELD);
     }
 }
 
@@ -186,7 +194,8 @@ impl Journal<'_> {
     ///
     /// # Errors
     ///
-    /// Returns an error for any other broken line, because then another program wrote to the journal.
+    /// Returns an error for any other broken line, and for a line whose checksum is wrong or absent. Such a line was changed
+    /// after fsb wrote it.
     pub fn next_trial<'a, L: Line<'a>>(&'a mut self) -> Result<Option<(usize, L)>, StoreError> {
         let Some(lines) = &mut self.lines else { return Ok(None) };
         let number = lines.number() + 1;
@@ -202,15 +211,37 @@ impl Journal<'_> {
             }
             Err(error) => return Err(failed_read(self.path, self.is_page, error)),
         };
-        match parse(self.path, number, line.bytes, trial::SCHEMA, L::schema) {
+        match parse_line(self.path, number, line.bytes) {
             Ok(trial) => Ok(Some((number, trial))),
-            Err(StoreError::Syntax { .. }) if !line.ended => {
+            Err(StoreError::Syntax { .. } | StoreError::Checksum { .. }) if !line.ended => {
                 self.warnings.push(format!("{}: the last line is cut off and was dropped", self.path.display()));
                 Ok(None)
             }
             Err(error) => Err(error),
         }
     }
+}
+
+/// Parses a line of a journal and verifies its checksum.
+fn parse_line<'a, L: Line<'a>>(path: &Path, number: usize, text: &'a [u8]) -> Result<L, StoreError> {
+    let found = Checksum::of_line(text);
+    if found == Checksum::Wrong {
+        return Err(StoreError::Checksum { path: path.to_owned(), line: number });
+    }
+    let mut trial: L = parse(path, number, text, trial::SCHEMA, L::schema)?;
+    if found == Checksum::Absent && major_of(trial.schema()) >= Some(FIRST_WITH_CHECKSUMS) {
+        return Err(StoreError::Checksum { path: path.to_owned(), line: number });
+    }
+    trial.remove_checksum();
+    Ok(trial)
+}
+
+/// The first major version of the schema whose lines have checksums.
+const FIRST_WITH_CHECKSUMS: u32 = 4;
+
+/// Returns the major version of a schema, `NAME/MAJOR` or `NAME/MAJOR.MINOR`.
+fn major_of(schema: &str) -> Option<u32> {
+    schema.rsplit_once('/')?.1.split('.').next()?.parse().ok()
 }
 
 fn record(directory: &Path) -> Result<RunRecord, StoreError> {
@@ -274,13 +305,12 @@ fn check_schema(path: &Path, line: usize, found: Option<&str>, ours: &str) -> Re
         expected: ours.to_owned(),
     };
     let found = found.ok_or_else(|| wrong("nothing"))?;
-    let (name, major) = found.rsplit_once('/').ok_or_else(|| wrong(found))?;
-    let (our_name, our_major) = ours.rsplit_once('/').unwrap_or((ours, "0"));
-    let major: u32 = major.split('.').next().and_then(|major| major.parse().ok()).ok_or_else(|| wrong(found))?;
-    if name != our_name {
+    let major = major_of(found).ok_or_else(|| wrong(found))?;
+    let name = |schema: &str| schema.rsplit_once('/').map(|(name, _)| name.to_owned());
+    if name(found) != name(ours) {
         return Err(wrong(found));
     }
-    if major > our_major.parse().unwrap_or(0) {
+    if Some(major) > major_of(ours) {
         let found = found.chars().take(TOLD).collect();
         return Err(StoreError::Newer { path: path.to_owned(), found, expected: ours.to_owned() });
     }
@@ -316,8 +346,7 @@ pub fn page_element(publication: &Publication, record: &RunRecord, trials: &[Tri
         serde_json::to_writer(&mut lines, record)?;
         lines.push(b'\n');
         for trial in trials {
-            serde_json::to_writer(&mut lines, trial)?;
-            lines.push(b'\n');
+            lines.extend(journal_line(trial)?);
         }
         if lines.len() as u64 > LARGEST_RESULT {
             return Err(too_large(LARGEST_RESULT));

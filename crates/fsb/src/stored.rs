@@ -306,7 +306,7 @@ mod tests {
         let mut lines: Vec<Value> = (1..=5).map(|block| trial(block, 1, "ok", u64::from(block) * 50_000)).collect();
         lines.insert(2, trial(2, 2, "ok", 900_000));
         lines.push(trial(6, 1, "failed", 5_000_000));
-        let journal: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let journal: Vec<u8> = lines.iter().flat_map(|line| fsb_store::journal_line(line).unwrap()).collect();
         fs::write(directory.path().join(TRIALS_FILE), journal).unwrap();
         let whole = fsb_store::read(directory.path()).unwrap();
         let stored = read(directory.path()).unwrap();

@@ -15,6 +15,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -27,7 +28,10 @@ __all__ = ["Run", "ReadError", "find_fsb", "history", "read"]
 Row = dict[str, Any]
 
 # The newest schemas that this module reads.
-_SCHEMAS = {"fsbench/run": 2, "fsbench/trial": 3, "fsbench/publication": 1}
+_SCHEMAS = {"fsbench/run": 2, "fsbench/trial": 4, "fsbench/publication": 1}
+# The checksum of a line of trials.jsonl, of all other bytes of the line, and the first version that has it.
+_CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
+_FIRST_WITH_CHECKSUMS = 4
 # The beginning of the element that holds the run in a published page, and where it begins at the latest.
 _OPENING = b'<script type="application/vnd.fsbench.run+gzip" id="fsbench-run">'
 _HEAD = 4 << 10
@@ -316,7 +320,7 @@ def _read_directory(path: Path) -> Run:
     record = _checked(record_path, record_path.read_bytes(), "fsbench/run")
     lines = journal.read_bytes().split(b"\n") if journal.is_file() else []
     # A machine that loses power leaves a last line without an end.
-    return Run(path, record, [_checked(journal, line, "fsbench/trial") for line in lines[:-1]], None)
+    return Run(path, record, [_trial(journal, number, line) for number, line in enumerate(lines[:-1], 1)], None)
 
 
 def _read_page(path: Path) -> Run:
@@ -333,7 +337,7 @@ def _read_page(path: Path) -> Run:
         raise ReadError(f"{path}: the page holds no run")
     publication = _checked(path, lines[0], "fsbench/publication")
     record = _checked(path, lines[1], "fsbench/run")
-    return Run(path, record, [_checked(path, line, "fsbench/trial") for line in lines[2:-1]], publication)
+    return Run(path, record, [_trial(path, number, line) for number, line in enumerate(lines[2:-1], 3)], publication)
 
 
 def _unpacked(path: Path, text: bytes) -> bytes:
@@ -363,6 +367,17 @@ def _checked(path: Path, text: bytes, name: str) -> Row:
     if int(major) > _SCHEMAS[name]:
         raise ReadError(f"{path}: a newer fsb wrote {schema}: update this package")
     return value
+
+
+def _trial(path: Path, number: int, line: bytes) -> Row:
+    trial = _checked(path, line, "fsbench/trial")
+    found = _CHECKSUM.search(line)
+    needs = int(trial["schema"].rpartition("/")[2].split(".")[0]) >= _FIRST_WITH_CHECKSUMS
+    is_right = found is not None and int(found[1], 16) == zlib.crc32(line[: found.start()] + b"}")
+    if not is_right and (needs or found is not None):
+        raise ReadError(f"{path}, line {number}: the line was changed: its checksum is wrong or absent")
+    trial.pop("crc32", None)
+    return trial
 
 
 def _common(trial: Row) -> Row:

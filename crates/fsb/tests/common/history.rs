@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::common::{command, expect_code, fast_plan, fsb, scratch, stdout};
+use crate::common::{command, expect_code, fast_plan, fsb, rewrite_trials, scratch, stdout};
 
 /// Returns a run directory with the targets `a` and `b` and three blocks, made once for all tests.
 fn template() -> &'static Path {
@@ -126,16 +126,13 @@ fn copy_run(to: &Path, at: &str, kernel: &str, factor: f64) {
     record["segments"][0]["started"] = at.into();
     record["segments"][0]["kernel"] = kernel.into();
     fs::write(to.join("run.json"), record.to_string()).unwrap();
-    let trials = fs::read_to_string(from.join("trials.jsonl")).unwrap();
-    let scaled = trials.lines().map(|line| {
-        let mut trial: Value = serde_json::from_str(line).unwrap();
+    fs::copy(from.join("trials.jsonl"), to.join("trials.jsonl")).unwrap();
+    rewrite_trials(to, |trial| {
         if let Some(value) = trial["metrics"][0]["value"].as_f64() {
             let factor = if trial["target"] == "a" { factor } else { 1.0 + (factor - 1.0) / 100.0 };
             trial["metrics"][0]["value"] = (value * factor).into();
         }
-        format!("{trial}\n")
     });
-    fs::write(to.join("trials.jsonl"), scaled.collect::<String>()).unwrap();
 }
 
 /// Writers of one store, of which one is killed, lose no run and leave no part of one. `empty` empties the store.

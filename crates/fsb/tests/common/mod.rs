@@ -362,10 +362,27 @@ pub fn kill_watcher(coordinator: u32) {
     .expect("it runs");
 }
 
-/// Returns the trials of a run directory as JSON.
+/// Returns the trials of a run directory as JSON, without their checksums.
 pub fn trials(run: &Path) -> Vec<Value> {
     let text = fs::read_to_string(run.join("trials.jsonl")).unwrap_or_default();
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    let without_checksum = |mut trial: Value| {
+        trial.as_object_mut()?.remove("crc32");
+        Some(trial)
+    };
+    text.lines().filter_map(|line| without_checksum(serde_json::from_str(line).ok()?)).collect()
+}
+
+/// Writes the trials of a run directory, with their checksums.
+pub fn write_trials(run: &Path, trials: &[Value]) {
+    let lines = trials.iter().flat_map(|trial| fsb_store::journal_line(trial).expect("an object"));
+    fs::write(run.join("trials.jsonl"), lines.collect::<Vec<u8>>()).expect("the journal is written");
+}
+
+/// Changes the trials of a run directory, and their checksums.
+pub fn rewrite_trials(run: &Path, change: impl FnMut(&mut Value)) {
+    let mut trials = trials(run);
+    trials.iter_mut().for_each(change);
+    write_trials(run, &trials);
 }
 
 /// Returns the trials that count: on a busy machine some are affected by interference and retried.

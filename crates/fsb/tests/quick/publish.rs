@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{expect_code, fails, fast_plan, fsb, record, scratch, stdout};
+use crate::common::{expect_code, fails, fast_plan, fsb, record, rewrite_trials, scratch, stdout};
 
 /// All classes of values, for `--keep`.
 const ALL: &str = "host,user,serials,devices,paths,commands,names,texts";
@@ -87,16 +87,11 @@ fn nothing_that_identifies_the_host_is_anywhere_in_the_page() {
     record["targets"]["plain"]["mount_options"] = json!(["rw", "addr=hostile7"]);
     record["targets"]["plain"]["device"] = json!({ "name": "sda1", "model": "Fast Disk 9000", "serial": "hostile7", "backing": "/hostile7, ext4 on hostile7:/x" });
     fs::write(&path, record.to_string()).expect("the record is written");
-    let journal = directory.join("run/trials.jsonl");
-    let lines = fs::read_to_string(&journal).expect("a journal");
-    let planted = |line: &str| {
-        let mut trial: Value = serde_json::from_str(line).expect("JSON");
+    rewrite_trials(&directory.join("run"), |trial| {
         trial["observed"]["output"] = "hostile7".into();
         trial["error"] = "hostile7".into();
         trial["requested"]["note"] = "hostile7".into();
-        format!("{trial}\n")
-    };
-    fs::write(&journal, lines.lines().map(planted).collect::<String>()).expect("the journal is written");
+    });
     let printed = published(directory, &["run", "-o", "a.html"]);
     let page = fs::read_to_string(directory.join("a.html")).expect("a page");
     let inside = run_in(&directory.join("a.html"));

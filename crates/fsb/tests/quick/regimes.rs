@@ -103,14 +103,10 @@ fn limits_by_different_means_are_shown_and_not_judged() {
         let out = mechanism.replace(' ', "-");
         let output = fsb(scratch.path(), &["run", "warm.toml", target, "--seed", "7", "--out", &out, "-q"]);
         expect_code(&output, 0);
-        let path = scratch.path().join(&out).join("trials.jsonl");
-        let held = trials(&scratch.path().join(&out)).into_iter().map(|mut trial| {
+        rewrite_trials(&scratch.path().join(&out), |trial| {
             trial["observed"]["memory_limit"] =
                 serde_json::json!({"mechanism": mechanism, "limit_bytes": 32 << 20, "reached": true});
-            trial.to_string() + "\n"
         });
-        let held: String = held.collect();
-        fs::write(path, held).unwrap();
     }
     let alike = fsb(scratch.path(), &["compare", "cgroup-v1", "a=cgroup-v1", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_str(stdout(&alike).as_str()).unwrap();

@@ -173,7 +173,7 @@ fn recorded(scratch: &Path, version: &str) -> PathBuf {
 #[test]
 fn every_earlier_version_is_reported_and_compared() {
     let scratch = scratch();
-    for version in ["run-1-trial-1", "run-1-trial-2", "run-2-trial-2"] {
+    for version in ["run-1-trial-1", "run-1-trial-2", "run-2-trial-2", "run-2-trial-3"] {
         let run = recorded(scratch.path(), version);
         let written = fs::read(run.join("trials.jsonl")).unwrap();
         let report = fsb(scratch.path(), &["report", version, "--format", "json"]);
@@ -193,6 +193,39 @@ fn every_earlier_version_is_reported_and_compared() {
     }
 }
 
+/// A changed digit leaves JSON with another value. Every reader of a journal finds it.
+#[test]
+fn a_changed_digit_in_a_journal_is_found_with_its_line() {
+    let scratch = scratch();
+    fast_plan(scratch.path());
+    let arguments = ["run", "fast.toml", "a=null", "b=null", "--blocks", "2", "--seed", "3", "--out", "run", "-q"];
+    expect_code(&fsb(scratch.path(), &arguments), 0);
+    let journal = scratch.path().join("run/trials.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let start = text.match_indices('\n').nth(4).unwrap().0;
+    let digit = start + text[start..].find("\"value\":").unwrap() + "\"value\":".len();
+    let mut changed = text.clone().into_bytes();
+    changed[digit] = if changed[digit] == b'9' { b'8' } else { b'9' };
+    fs::write(&journal, &changed).unwrap();
+    for command in [
+        &["report", "run"][..],
+        &["compare", "run"],
+        &["publish", "run", "-o", "page.html"],
+        &["run", "--resume", "run"],
+        #[cfg(feature = "history")]
+        &["history", "add", "run", "--store", "index.sqlite"],
+    ] {
+        let error = fails(scratch.path(), command, 2, "store/checksum");
+        assert_eq!((&error["fields"]["path"], &error["fields"]["line"]), (&"run/trials.jsonl".into(), &6.into()));
+    }
+    // A line of this version has a checksum.
+    let start = text.find(",\"crc32\"").unwrap();
+    let end = start + text[start..].find('}').unwrap();
+    fs::write(&journal, format!("{}{}", &text[..start], &text[end..])).unwrap();
+    let error = fails(scratch.path(), &["report", "run"], 2, "store/checksum");
+    assert_eq!(error["fields"]["line"], 1);
+}
+
 /// Kinds and fields that this version does not know are kept and printed.
 #[test]
 fn a_newer_minor_version_is_reported_with_what_it_added() {
@@ -209,14 +242,11 @@ fn a_newer_minor_version_is_reported_with_what_it_added() {
     newer["warnings"] = json!([{ "kind": "tide", "metres": 3 }]);
     newer["added"] = true.into();
     fs::write(run.join("run.json"), newer.to_string()).unwrap();
-    let lines = trials(&run).into_iter().map(|mut trial| {
-        trial["schema"] = "fsbench/trial/3.1".into();
+    rewrite_trials(&run, |trial| {
+        trial["schema"] = "fsbench/trial/4.1".into();
         trial["interference"] = json!([{ "kind": "gravity", "newtons": 9.81 }]);
         trial["observed"]["altitude"] = 500.into();
-        trial.to_string() + "\n"
     });
-    let lines: String = lines.collect();
-    fs::write(run.join("trials.jsonl"), lines).unwrap();
     let report = fsb(scratch.path(), &["report", "run", "--format", "html"]);
     expect_code(&report, 0);
     let text = stdout(&report);

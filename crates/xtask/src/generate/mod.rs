@@ -16,7 +16,7 @@ use fsb_engine::workload::parameter::{Parameter, ParameterGroup};
 use fsb_history::series::{self, Document as History};
 use fsb_history::{COMPARISON_SCHEMA, RunsCompared};
 use fsb_model::publication::{self, Publication};
-use fsb_model::{ErrorCode, RunRecord, Trial, run, schema, trial};
+use fsb_model::{ErrorCode, RunRecord, run, schema, trial};
 use fsb_report::choice::{self, Choice};
 use fsb_report::fleet::{self, Fleet};
 use fsb_report::json;
@@ -59,7 +59,7 @@ const FILES: &[GeneratedFile] = &[
     GeneratedFile { path: "schema/report.json", produce: json::schema },
     GeneratedFile { path: "schema/run.json", produce: || schema::text::<RunRecord>(run::SCHEMA) },
     GeneratedFile { path: "schema/trace.json", produce: || schema::text::<document::Document>(document::SCHEMA) },
-    GeneratedFile { path: "schema/trial.json", produce: || schema::text::<Trial>(trial::SCHEMA) },
+    GeneratedFile { path: "schema/trial.json", produce: || schema::text::<trial::JournalLine>(trial::SCHEMA) },
 ];
 
 /// Writes the files that are out of date, or lists them and fails.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::common::compare::*;
 use crate::common::{
     assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, has_message, message, scratch,
-    stderr, stdout, text_of, trials,
+    stderr, stdout, text_of, trials, write_trials,
 };
 use output::check;
 
@@ -363,7 +363,6 @@ fn cells_that_differ_in_sizes_only_are_a_grid() {
 fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
     let scratch = scratch();
     measure(scratch.path(), "run", &["a=null", "b=null"], "5");
-    let path = scratch.path().join("run/trials.jsonl");
     let label = trials(&scratch.path().join("run"))[0]["workload"].as_str().unwrap().to_owned();
     let mut lines = Vec::new();
     for mut trial in trials(&scratch.path().join("run")) {
@@ -375,19 +374,19 @@ fn failed_trials_are_counted_and_superseded_ones_are_not_used() {
                     let mut old = trial.clone();
                     old["superseded"] = true.into();
                     old["metrics"][0]["value"] = 1e30.into();
-                    lines.push(old.to_string());
+                    lines.push(old);
                 }
                 4 => {
                     let mut again = trial.clone();
                     (again["attempt"], again["metrics"][0]["value"]) = (2.into(), 1e30.into());
-                    lines.push(again.to_string());
+                    lines.push(again);
                 }
                 _ => {}
             }
         }
-        lines.push(trial.to_string());
+        lines.push(trial);
     }
-    fs::write(&path, lines.join("\n") + "\n").unwrap();
+    write_trials(&scratch.path().join("run"), &lines);
     let (document, warnings) = compare(scratch.path(), &["run"]);
     // A run on a busy machine may have more warnings.
     let of_target: Vec<&str> = warnings.lines().filter(|warning| warning.starts_with("run, b: ")).collect();
@@ -504,9 +503,9 @@ fn copy(directory: &Path, name: &str, luck: u64, speed: impl Fn(&str) -> f64, re
         if let Some(value) = trial.pointer_mut("/metrics/0/value") {
             *value = (1e6 * speed(&target) * chance.exp()).into();
         }
-        lines.push(trial.to_string());
+        lines.push(trial);
     }
-    fs::write(to.join("trials.jsonl"), lines.join("\n") + "\n").unwrap();
+    write_trials(&to, &lines);
 }
 
 /// Makes copies `old1`, `old2` … and `new1`, `new2` …; `speed` returns the speed of each target in the new ones.
