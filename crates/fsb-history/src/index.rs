@@ -115,6 +115,7 @@ impl Index {
             theta,
             across: across.to_vec(),
             series: all.collect::<Result<_, HistoryError>>()?,
+            unchanged: Vec::new(),
         })
     }
 

@@ -7,8 +7,10 @@ use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::metric::{self, Role};
 use fsb_model::run::{Placement, TargetRecord};
 use fsb_model::set::Run;
+use fsb_model::trial::Phase;
 use fsb_model::units::show_bytes;
 use fsb_model::{Better, Outcome, RunRecord, Target, Trial};
+use fsb_report::incomplete_text;
 use fsb_stats::{AnalysisError, Interval, RunVariation, Verdict, change_points, ratio_of_means};
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +30,18 @@ fn parameters(value: &impl Serialize) -> String {
 /// Returns the entry of a complete run of fsb, with one value for each case and target: the mean over the blocks of the
 /// logarithm of the metric by which targets are compared.
 ///
-/// Returns `None` for a run that is not complete, because a resume would change it.
-pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels: Labels) -> Option<Entry> {
-    record.stop_reason.as_ref()?;
-    let first = record.segments.first()?;
+/// # Errors
+///
+/// Returns the reason why a run is left out: it did not finish, so that a resume would change it, or its journal lacks
+/// blocks.
+pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels: Labels) -> Result<Entry, String> {
+    let (Some(_), Some(first)) = (&record.stop_reason, record.segments.first()) else {
+        return Err("the run did not finish; fsb run --resume completes it".to_owned());
+    };
+    let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured);
+    if let Some(why) = incomplete_text(record, measured.map(|trial| trial.block)) {
+        return Err(why);
+    }
     // Two short runs may begin in one second, and their first trials in one millisecond, but not with equal times.
     let trial = trials.first().map(|trial| (&trial.started, &trial.workers));
     let identity = (&first.boot_id, &first.started, record.plan.seed, &record.name, trial);
@@ -46,7 +56,7 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
     let (mut points, mut left_out) = (Vec::new(), Vec::new());
     if record.emulated {
         left_out.push("its processors were emulated".to_owned());
-        return Some(Entry { run, points, left_out });
+        return Ok(Entry { run, points, left_out });
     }
     for target in &record.plan.targets {
         if let Some(why) = record.unjudged_target(target) {
@@ -74,7 +84,7 @@ pub fn entry_of_run(record: &RunRecord, trials: &[Trial], source: &Path, labels:
             Some(EntryPoint { key, conditions, log_mean, squared_error, blocks: logs.len() as u32 })
         }));
     }
-    Some(Entry { run, points, left_out })
+    Ok(Entry { run, points, left_out })
 }
 
 const OWN_TOOL: &str = "fsb";
@@ -258,6 +268,23 @@ pub struct Document {
     pub across: Vec<String>,
     /// The series, by name.
     pub series: Vec<SeriesHistory>,
+    /// The series without a change, if `series` contains only the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<UnchangedSeries>,
+}
+
+/// A series without a change, without its values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct UnchangedSeries {
+    /// The identity.
+    pub id: String,
+    /// The case and the target.
+    pub name: String,
+    /// The number of runs since the last change of the environment.
+    pub runs: usize,
+    /// As in the level of these runs: the change that the search would find.
+    pub detectable: Option<f64>,
 }
 
 /// A series with its changes.
@@ -353,6 +380,11 @@ pub struct LevelSpan {
     /// The 95 % interval of the mean, from the variation between runs; absent if there are too few runs.
     #[serde(default)]
     pub interval: Option<Interval>,
+    /// The change, as a ratio less one, that the search would find in four series of five if it happened half-way through
+    /// these runs. Absent if these runs cannot tell whether anything changed: no change up to a factor of two would be
+    /// found.
+    #[serde(default)]
+    pub detectable: Option<f64>,
 }
 
 /// A change. Indices refer to the points of the series.
@@ -435,6 +467,7 @@ pub fn analyse(
             runs: level.runs,
             mean: level.mean,
             interval: None,
+            detectable: None,
         };
         let change = |change: &fsb_stats::ChangePoint| {
             let (last_before, first_after) = (members[change.first - 1], members[change.first]);
@@ -474,6 +507,7 @@ pub fn analyse(
     let variation = RunVariation::pooled(variations);
     for level in histories.iter_mut().flat_map(|environment| &mut environment.levels) {
         level.interval = variation.map(|variation| variation.interval_of_level(level.mean, level.runs));
+        level.detectable = variation.and_then(|variation| variation.detectable(level.runs, theta));
     }
     let errors: Vec<f64> = points.iter().filter_map(|point| point.squared_error).collect();
     let within = (!errors.is_empty()).then(|| (errors.iter().sum::<f64>() / errors.len() as f64).sqrt());
@@ -494,6 +528,32 @@ pub fn analyse(
         variation,
         within_sd: within,
     })
+}
+
+impl Document {
+    /// Reduces series without a change to the change that the search would find in them.
+    pub fn without_values_of_unchanged(self) -> Document {
+        let (changed, others): (Vec<_>, Vec<_>) = self.series.into_iter().partition(SeriesHistory::is_changed);
+        let unchanged = |series: &SeriesHistory| {
+            let level = series.newest_level()?;
+            let (runs, detectable) = (level.runs, level.detectable);
+            Some(UnchangedSeries { id: series.id.clone(), name: series.key.name(), runs, detectable })
+        };
+        Document { unchanged: others.iter().filter_map(unchanged).collect(), series: changed, ..self }
+    }
+}
+
+impl SeriesHistory {
+    /// Returns whether the search found a change.
+    pub fn is_changed(&self) -> bool {
+        self.environments.iter().any(|environment| !environment.changes.is_empty())
+    }
+
+    /// Returns the runs since the last change in the environment of the newest run. Returns `None` for a series without
+    /// runs.
+    pub fn newest_level(&self) -> Option<&LevelSpan> {
+        self.environments.get(self.points.last()?.environment)?.levels.last()
+    }
 }
 
 /// Returns the entries of two maps that differ.
@@ -536,9 +596,8 @@ mod tests {
         assert!(differences(&map(&[("a", "1")]), &map(&[("a", "1")])).is_empty());
     }
 
-    #[test]
-    fn environments_that_take_turns_are_analysed_apart() {
-        let key = SeriesKey {
+    fn key() -> SeriesKey {
+        SeriesKey {
             tool: "fsb".to_owned(),
             case: "read".to_owned(),
             operation: "read".to_owned(),
@@ -548,7 +607,12 @@ mod tests {
             higher_is_better: true,
             machine: String::new(),
             parameters: String::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn environments_that_take_turns_are_analysed_apart() {
+        let key = key();
         let kernel = |name: &str| Conditions::from([("kernel".to_owned(), name.to_owned())]);
         let environments = BTreeMap::from([("old".to_owned(), kernel("6.1")), ("new".to_owned(), kernel("6.2"))]);
         // The kernels take turns; the new one is slower by a half, and after 40 runs both are slower by a fifth.
@@ -578,5 +642,37 @@ mod tests {
         assert_eq!(found.variation.unwrap().degrees, 56.0);
         let across = analyse(series, &points, &environments, &runs, &["kernel".to_owned()], 0.03).unwrap();
         assert_eq!(across.environments.len(), 1);
+        // The newest run is the last one of the other kernel.
+        let newest = found.newest_level().unwrap();
+        assert_eq!((newest.last, newest.runs, found.is_changed()), (59, 10, true));
+        assert!((0.03..0.2).contains(&newest.detectable.unwrap()), "{newest:?}");
+    }
+
+    #[test]
+    fn a_level_of_few_runs_cannot_tell_whether_anything_changed() {
+        let found = |logs: &[f64]| {
+            let point = |(index, log): (usize, &f64)| StoredPoint {
+                run: index.to_string(),
+                at: format!("2026-01-01T00:{index:02}:00Z"),
+                environment: "one".to_owned(),
+                log_mean: *log,
+                squared_error: None,
+                blocks: 1,
+            };
+            let points: Vec<StoredPoint> = logs.iter().enumerate().map(point).collect();
+            let series = IndexedSeries { id: "id".to_owned(), key: key() };
+            let found = analyse(series, &points, &BTreeMap::new(), &BTreeMap::new(), &[], 0.03).unwrap();
+            assert!(!found.is_changed());
+            found.newest_level().map(|level| (level.runs, level.detectable))
+        };
+        assert_eq!(found(&[]), None);
+        assert_eq!(found(&[5.0]), Some((1, None)));
+        assert_eq!(found(&[5.0, 5.01, 5.02, 5.0]), Some((4, None)));
+        // Seven of ten runs are slower by 15 to 40 %.
+        let noisy = [5.0, 4.8, 4.98, 4.6, 4.5, 5.01, 4.7, 4.55, 4.75, 4.84];
+        assert_eq!(found(&noisy), Some((10, None)));
+        let steady: Vec<f64> = noisy.iter().map(|log| 5.0 + (log - 5.0) / 20.0).collect();
+        let (runs, detectable) = found(&steady).unwrap();
+        assert!(runs == 10 && (0.05..0.2).contains(&detectable.unwrap()), "{detectable:?}");
     }
 }

@@ -1,10 +1,10 @@
 //! Series, changes and environments as text.
 
-use fsb_report::show::{self, counted, percent};
+use fsb_report::show::{self, counted, percent, percent_above};
 use fsb_stats::{Interval, RunVariation};
 
 use crate::index::ValuesCompared;
-use crate::series::{Change, Difference, EnvironmentChange, SeriesHistory};
+use crate::series::{Change, Difference, Document, EnvironmentChange, LevelSpan, SeriesHistory};
 
 /// The number of digits of an identity in tables.
 const DIGITS: usize = 8;
@@ -85,13 +85,66 @@ fn rounded(share: f64) -> String {
     percent((share * 1e3).round() / 1e3)
 }
 
-/// Returns the number of series with changes, as the last line of a list of changes.
-pub fn summary_text(changed: usize, series: usize, longest: usize, theta: f64) -> String {
-    match changed {
-        0 => format!("No change of more than {} in {series} series of up to {longest} runs.", percent(theta)),
-        _ => format!(
-            "Changes in {changed} of {series} series of up to {longest} runs. Without a cause, one series of a hundred \
-             shows a change within a hundred runs."
-        ),
+/// Describes runs without a change between them: the change that the search would have found.
+pub fn unchanged_text(level: &LevelSpan) -> String {
+    let runs = counted(level.runs, "run");
+    match level.detectable {
+        Some(change) => {
+            format!("no change found; with {runs} a change of {} half-way would be", percent_above(change))
+        }
+        None => format!("cannot tell; with {runs} not even a change of 100 % would be found"),
+    }
+}
+
+/// Summarizes a document: the number of series with changes, the changes that would be found in the others, and the
+/// number of series that cannot tell.
+pub fn summary_text(document: &Document) -> String {
+    let all = document.series.len();
+    let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let (changed, others): (Vec<_>, Vec<_>) = document.series.iter().partition(|series| series.is_changed());
+    let levels = others.iter().filter_map(|series| series.newest_level());
+    let mut detectable: Vec<f64> = levels.filter_map(|level| level.detectable).collect();
+    detectable.sort_by(f64::total_cmp);
+    let silent = others.len() - detectable.len();
+    let mut parts = Vec::new();
+    if !changed.is_empty() {
+        parts.push(format!("changes in {}", changed.len()));
+    }
+    if let (Some(least), Some(most)) = (detectable.first(), detectable.last()) {
+        let [least, most] = [least, most].map(|change| percent_above(*change));
+        let range = if least == most { most } else { format!("{least} to {most}") };
+        parts.push(format!(
+            "no change found in {}, where one of {range} half-way would be in four series of five",
+            detectable.len()
+        ));
+    }
+    if silent > 0 {
+        parts.push(format!("{silent} cannot tell, because the runs are too few for how much they vary"));
+    }
+    let chance = match changed.is_empty() {
+        true => "",
+        false => " Without a cause, one series of a hundred shows a change within a hundred runs.",
+    };
+    match all {
+        0 => "No series.".to_owned(),
+        _ => format!("{all} series of up to {}: {}.{chance}", counted(longest, "run"), parts.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absence_of_a_change_is_stated_as_what_would_be_found() {
+        let level = |runs, detectable| LevelSpan { first: 0, last: 0, runs, mean: 1.0, interval: None, detectable };
+        assert_eq!(
+            unchanged_text(&level(6, Some(0.2391))),
+            "no change found; with 6 runs a change of 24 % half-way would be"
+        );
+        assert_eq!(
+            unchanged_text(&level(1, None)),
+            "cannot tell; with 1 run not even a change of 100 % would be found"
+        );
     }
 }

@@ -36,12 +36,14 @@ mod summary_line;
 mod view;
 pub mod visible;
 
-pub use compare::between::{change_of, condition_text, unjudged_of};
+pub use compare::between::{change_of, condition_text, power_of, unjudged_of};
 pub use format::{
     FORMATS, Figure, Format, csv, figures, find, find_by_file_name, fleet_figures, html, json, markdown, text,
 };
 pub use page::{DataFile, STYLE};
-pub use record_text::{interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text};
+pub use record_text::{
+    incomplete_text, interference_text, placement_reason_text, stop_reason_text, stopping_rule_text, warning_text,
+};
 pub use releases::{Fact, Releases};
 pub use report::Report;
 pub use run::device_text;

@@ -1,15 +1,31 @@
 //! The typed conditions of a record as text: its stopping rule, the reason why it ended, its placement, interference
 //! and warnings.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use fsb_model::plan::LONGEST_BUDGET;
 use fsb_model::run::PlacementReason;
 use fsb_model::units::{Bytes, show_bytes, show_duration, show_seconds};
-use fsb_model::{Interference, RaceEnd, Shortfall, StopReason, StoppingRule, UnbackedMemory, Warning, WidestInterval};
+use fsb_model::{
+    Interference, RaceEnd, RunRecord, Shortfall, StopReason, StoppingRule, UnbackedMemory, Warning, WidestInterval,
+};
 use serde_json::{Map, Value};
 
 use crate::show::{NOT_HERE, counted, listed};
+
+/// Describes what is missing if blocks of a finished run were lost later, for example because a file was not copied as a
+/// whole. `measured` has the block of each measured trial, in any order.
+pub fn incomplete_text(record: &RunRecord, measured: impl IntoIterator<Item = u32>) -> Option<String> {
+    let made = record.stop_reason.as_ref()?.blocks()?;
+    let found = measured.into_iter().collect::<BTreeSet<u32>>().len();
+    (found < made as usize).then(|| {
+        format!(
+            "trials.jsonl is incomplete: it holds {found} of the {} that the run made; copy the whole run directory again",
+            counted(made as usize, "block")
+        )
+    })
+}
 
 /// Renders the rule by which a run ends: `5 blocks, as requested`.
 pub fn stopping_rule_text(rule: &StoppingRule) -> String {

@@ -59,6 +59,12 @@ pub fn percent(share: f64) -> String {
     format!("{value} %")
 }
 
+/// Formats a share as a percentage, rounded up to a tenth of a percent: of a bound, or of the least that is detectable.
+pub fn percent_above(share: f64) -> String {
+    // Rounding up does not turn 24 % into 24.1 % because of a binary fraction.
+    percent((share * 1e3 - 1e-6).ceil() / 1e3)
+}
+
 /// Formats a scale as `1/8` if it is one over a whole number.
 pub(crate) fn scale(scale: f64) -> String {
     let below = 1.0 / scale;

@@ -29,9 +29,11 @@ pub struct Overview {
     pub series: usize,
     /// The number of series with changes.
     pub changed: usize,
+    /// The number of series without a change whose runs cannot tell: no change up to a factor of two would be found.
+    pub cannot_tell: usize,
     /// The number of runs.
     pub runs: usize,
-    /// The number of series with changes, as a sentence.
+    /// The number of series with changes, and the changes that would be found in the others, in words.
     pub summary: String,
     /// The newest changes and changes of environment, the newest first.
     pub changes: Vec<RecentChange>,
@@ -130,6 +132,9 @@ pub struct SeriesEntry {
     pub runs: usize,
     /// The number of changes.
     pub changes: usize,
+    /// The change, as a ratio less one, that would be found half-way through the runs since the last change of level or
+    /// environment; absent if these runs cannot tell.
+    pub detectable: Option<f64>,
     /// The last run.
     pub last_run: String,
     /// The time at which the last run began: RFC 3339 in UTC.
@@ -208,9 +213,10 @@ pub struct MatrixValue {
 /// Returns the newest changes and runs.
 pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
     let document = &snapshot.document;
-    let is_changed = |series: &&SeriesHistory| series.environments.iter().any(|found| !found.changes.is_empty());
-    let changed = document.series.iter().filter(is_changed).count();
-    let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
+    let changed = document.series.iter().filter(|series| series.is_changed()).count();
+    let is_silent = |series: &&SeriesHistory| {
+        !series.is_changed() && series.newest_level().is_none_or(|level| level.detectable.is_none())
+    };
     let mut newest: Vec<&IndexedRun> = snapshot.runs.values().collect();
     newest.sort_by(|one, other| (&other.at, &other.id).cmp(&(&one.at, &one.id)));
     let mut changes = changes(&document.series);
@@ -221,7 +227,8 @@ pub(crate) fn overview(snapshot: &Snapshot) -> Overview {
         series: document.series.len(),
         changed,
         runs: snapshot.runs.len(),
-        summary: summary_text(changed, document.series.len(), longest, document.theta),
+        cannot_tell: document.series.iter().filter(is_silent).count(),
+        summary: summary_text(document),
         changes,
         older,
         newest: newest.into_iter().take(RECENT).map(RunEntry::from).collect(),
@@ -290,6 +297,7 @@ pub(crate) fn series_list(site: &Site, query: &Query, whole: bool) -> Result<Ser
             key: series.key.clone(),
             runs: series.points.len(),
             changes: series.environments.iter().map(|found| found.changes.len()).sum(),
+            detectable: series.newest_level().and_then(|level| level.detectable),
             last_run: last.run.clone(),
             last_at: last.at.clone(),
             last_value: last.value,

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use fsb_history::series::{Change, Difference, HistoryPoint, LevelSpan};
-use fsb_history::text::{change_text, compared_text, differences_text, minute, short, variation_text};
+use fsb_history::text::{change_text, compared_text, differences_text, minute, short, unchanged_text, variation_text};
 use fsb_history::{IndexedRun, Labels, RunsCompared, SeriesHistory, SeriesKey, unit_named};
 use fsb_report::series_chart::{ChartLevel, ChartPoint, SeriesChart, svg};
-use fsb_report::show::{counted, minus, percent};
+use fsb_report::show::{counted, minus, percent, percent_above};
 use fsb_stats::Verdict;
 
 use crate::data::{
@@ -226,7 +226,7 @@ fn chart(series: &SeriesHistory, changes: &[&Change], links: &Links) -> String {
     });
     let found = changes.iter().map(|change| change_text(series, change));
     let description = match changes {
-        [] => format!("{}, no change.", counted(series.points.len(), "run")),
+        [] => series.newest_level().map(|level| format!("{}.", unchanged_text(level))).unwrap_or_default(),
         _ => found.collect::<Vec<_>>().join(". "),
     };
     svg(&SeriesChart {

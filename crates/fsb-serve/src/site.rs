@@ -132,7 +132,13 @@ impl Site {
             index.analyse(IndexedSeries { id: found.id.clone(), key: found.key.clone() }, &rules.across, rules.theta)?
         };
         let Rules { theta, across } = rules.clone();
-        Ok(Document { schema: snapshot.document.schema.clone(), theta, across, series: vec![series] })
+        Ok(Document {
+            schema: snapshot.document.schema.clone(),
+            theta,
+            across,
+            series: vec![series],
+            unchanged: Vec::new(),
+        })
     }
 
     /// Opens the store again and reads its index.

@@ -226,6 +226,18 @@ fn the_pages_say_what_changed_with_which_run() {
     assert_eq!(page.matches("<circle").count(), 45);
     assert_eq!(page.matches("class=\"change\"").count(), 1);
     assert!(page.contains("other environment: kernel: 6.1 → 6.2"), "{page}");
+    // The five runs with the other kernel show no change, because they could not.
+    let list = fixture.json("/api/series");
+    assert!(list["series"][0]["detectable"].is_null() && overview["cannot_tell"] == 0, "{list:#}");
+    assert!(fixture.body("/series").contains("cannot tell"));
+    let levels = fixture.json(&format!("/api/series/{}", fixture.series[0]))["series"][0]["environments"].clone();
+    let [before, other] = [&levels[0]["levels"][0], &levels[1]["levels"][0]];
+    assert!(
+        (0.03..0.1).contains(&before["detectable"].as_f64().unwrap()) && other["detectable"].is_null(),
+        "{levels:#}"
+    );
+    let text = before["detectable"].as_f64().map(fsb_report::show::percent_above).unwrap();
+    assert!(page.contains(&text), "{text}: {page}");
     let matrix = fixture.json("/api/matrix");
     assert_eq!(matrix["machines"][0]["kernels"], serde_json::json!(["6.2", "6.1"]));
     let compared = fixture.json(&format!("/api/compare?a={}&b={}", Fixture::run(29), Fixture::run(44)));

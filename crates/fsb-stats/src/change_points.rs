@@ -16,11 +16,13 @@
 //! * **Size.** A change is reported with its ratio and interval; a change that is shown to be smaller than θ is left out.
 //!
 //! Nothing is random: equal series have equal changes.
+//!
+//! A search that finds nothing states the change that it would have found: [`RunVariation::detectable`].
 
 use fsb_model::Better;
 use serde::{Deserialize, Serialize};
 
-use crate::description::{mean_and_sd, ratio_of_means, t_quantile, t_two_sided};
+use crate::description::{mean_and_sd, normal_below, normal_quantile, ratio_of_means, t_quantile, t_two_sided};
 use crate::sample::{AnalysisError, logarithms};
 use crate::verdict::exp;
 use crate::{FEWEST_RUNS_JUDGED, Interval, LEVEL, Verdict};
@@ -49,6 +51,14 @@ const SCATTER_OF_THETA: f64 = 1.0 / 3.0;
 /// The drop of twice the logarithm of the likelihood within which a split may be the true one, at 95 % or more: (1 −
 /// e^(−x/2))² = 0.95, because the likelihood on each side is a random walk (Siegmund, Int. Stat. Rev. 56, 1988).
 const LIKELIHOOD_DROP: f64 = 7.35;
+
+/// The share of series in which the search finds a change of the detectable size.
+const POWER: f64 = 0.8;
+/// No larger change is called detectable, as a ratio less one. Runs that show only changes beyond a factor of two show
+/// nothing.
+const LARGEST_DETECTABLE: f64 = 1.0;
+/// The number of equally probable standard deviations over which the power is averaged.
+const QUANTILES: u32 = 20;
 
 /// A change between two runs of a series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -113,7 +123,7 @@ pub struct ChangePoints {
 /// A value that is not finite and above zero.
 pub fn change_points(values: &[f64], better: Better, theta: f64) -> Result<ChangePoints, AnalysisError> {
     let logs = logarithms(values)?;
-    let sums = Sums::new(&logs, libm::log1p(theta) * SCATTER_OF_THETA);
+    let sums = Sums::new(&logs, smallest_sd(theta));
     let mut found = found_in_turn(&logs, &sums);
     // Runs that came later may show that a change is smaller than θ. Its two levels are then one.
     let changes = loop {
@@ -127,6 +137,11 @@ pub fn change_points(values: &[f64], better: Better, theta: f64) -> Result<Chang
     let levels = levels(&logs, &changes);
     let variation = RunVariation::of_levels(levels.iter().map(|level| &logs[level.first..level.first + level.runs]));
     Ok(ChangePoints { changes, levels, variation })
+}
+
+/// Returns the smallest standard deviation of a run that is assumed.
+fn smallest_sd(theta: f64) -> f64 {
+    libm::log1p(theta) * SCATTER_OF_THETA
 }
 
 /// A split and the number of runs after it when it was found.
@@ -161,11 +176,15 @@ fn split(logs: &[f64], sums: &Sums, start: usize, end: usize) -> Option<usize> {
 
 /// Returns the p-value of a split over the one that it may have.
 fn clearness(t: f64, start: usize, first: usize, end: usize) -> f64 {
-    let limit = match end - first {
-        after if after <= LONGEST => SPENT * after.min(first - start).min(WEIGHED) as f64,
+    t_two_sided(t, (end - start - 2) as f64) / limit(first - start, end - first)
+}
+
+/// Returns the p-value that a split may have, with this many runs before and after it.
+fn limit(before: usize, after: usize) -> f64 {
+    match after {
+        after if after <= LONGEST => SPENT * after.min(before).min(WEIGHED) as f64,
         _ => LATE,
-    };
-    t_two_sided(t, (end - start - 2) as f64) / limit
+    }
 }
 
 /// Returns whether the difference remains if the run that contributes most to it is left out, on either side.
@@ -250,6 +269,55 @@ impl RunVariation {
         Interval { lo: mean * exp(-half), hi: mean * exp(half) }
     }
 
+    /// Returns the change, as a ratio less one, that the search finds in four of five series if it happens half-way through
+    /// `runs` runs. It is at least `theta`, because smaller changes are left out. Returns `None` if no change up to a factor
+    /// of two would be found: such runs cannot tell whether anything changed.
+    pub fn detectable(self, runs: usize, theta: f64) -> Option<f64> {
+        let before = runs / 2;
+        let after = runs - before;
+        if before < FEWEST || after < FEWEST {
+            return None;
+        }
+        // The search looks after each run, and from `LONGEST` runs after a change on with another limit.
+        let ends = [after, after.min(LONGEST)].into_iter();
+        let step =
+            ends.map(|after| self.detectable_step(before, after, smallest_sd(theta))).fold(f64::INFINITY, f64::min);
+        let change = libm::expm1(step).max(theta);
+        (change <= LARGEST_DETECTABLE).then_some(change)
+    }
+
+    /// Returns the difference of two levels, as a logarithm, for which the t-test of a split with this many runs before and
+    /// after it reaches its limit with the probability [`POWER`].
+    ///
+    /// The statistic is the difference over the root of its estimated variance. Given that variance, the difference is
+    /// normal. The power is the mean of that probability over two distributions: that of the variance which the test
+    /// estimates, and that of [`RunVariation::sd`], with which the stated difference grows.
+    fn detectable_step(self, before: usize, after: usize, smallest_sd: f64) -> f64 {
+        let degrees = (before + after - 2) as f64;
+        let width = (1.0 / before as f64 + 1.0 / after as f64).sqrt();
+        let critical = t_quantile(1.0 - limit(before, after), degrees);
+        // Below the smallest standard deviation neither the test nor the statement depends on the estimate.
+        let assumed = |sd: f64| sd.max(smallest_sd);
+        let needed: Vec<f64> =
+            relative_sds(degrees).map(|tested| critical * width * assumed(self.sd * tested)).collect();
+        let stated: Vec<f64> =
+            relative_sds(self.degrees).map(|found| assumed(self.sd * found) / assumed(self.sd)).collect();
+        let error = (self.sd * width).max(f64::MIN_POSITIVE);
+        let power = |step: f64| {
+            let both = stated.iter().flat_map(|stated| needed.iter().map(move |needed| (step * stated, needed)));
+            both.map(|(step, needed)| normal_below((step - needed) / error)).sum::<f64>()
+                / (stated.len() * needed.len()) as f64
+        };
+        let smallest = stated.iter().copied().fold(f64::INFINITY, f64::min).max(f64::EPSILON);
+        let largest = needed.iter().copied().fold(0.0, f64::max) + 10.0 * error;
+        let (mut low, mut high) = (0.0, largest / smallest);
+        for _ in 0..50 {
+            let middle = f64::midpoint(low, high);
+            if power(middle) < POWER { low = middle } else { high = middle }
+        }
+        high
+    }
+
     /// Compares two single runs: the ratio `after` / `before` with its 95 % interval, exp(d ± t · s · √2), and the
     /// verdict.
     pub fn compare(
@@ -266,6 +334,16 @@ impl RunVariation {
         let verdict = Verdict::from_interval(interval, theta, better);
         Ok((exp(difference), Interval { lo: exp(interval.lo), hi: exp(interval.hi) }, verdict))
     }
+}
+
+/// Returns equally probable values of an estimated standard deviation over the true one: the root of χ²/ν, by the cube
+/// root of Wilson and Hilferty (Proc. Natl. Acad. Sci. 17, 1931).
+fn relative_sds(degrees: f64) -> impl Iterator<Item = f64> {
+    let spread = 2.0 / (9.0 * degrees);
+    (0..QUANTILES).map(move |place| {
+        let z = normal_quantile((f64::from(place) + 0.5) / f64::from(QUANTILES));
+        (1.0 - spread + z * spread.sqrt()).max(0.0).powf(1.5)
+    })
 }
 
 /// The number, sum and sum of squares of some runs, about an origin.

@@ -180,6 +180,16 @@ pub(crate) fn normal_two_sided(z: f64) -> f64 {
     if z.is_finite() { erfc(z.abs() / std::f64::consts::SQRT_2).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// Returns the probability that a standard normal variable is below `z`.
+pub(crate) fn normal_below(z: f64) -> f64 {
+    0.5 * erfc(-z / std::f64::consts::SQRT_2).clamp(0.0, 2.0)
+}
+
+/// Returns the value that a standard normal variable is below with this probability.
+pub(crate) fn normal_quantile(probability: f64) -> f64 {
+    std::f64::consts::SQRT_2 * erf_inv(2.0 * probability - 1.0)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -102,6 +102,36 @@ fn the_place_of_a_step_is_between_its_ends_in_95_of_100() {
     assert!(counts[1] as f64 >= 0.95 * counts[0] as f64, "{counts:?}");
 }
 
+/// Returns the median of the detectable changes that series without a step state, and the share of other series in which a
+/// step half-way is found whose logarithm is `share` times that of such a change.
+fn found_at_detectable_size(runs: usize, cv: f64, share: f64) -> (f64, f64) {
+    const SERIES: usize = 400;
+    let mut random = Pcg64Mcg::seed_from_u64(14);
+    let noisy = |random: &mut Pcg64Mcg, ratio: f64| -> Vec<f64> {
+        let noise = normal(random, runs).into_iter().enumerate();
+        noise.map(|(run, noise)| 400.0 * (cv * noise).exp() * if run < runs / 2 { 1.0 } else { ratio }).collect()
+    };
+    let (mut stated, mut found) = (Vec::new(), 0);
+    for _ in 0..SERIES {
+        let steady = change_points(&noisy(&mut random, 1.0), Better::Higher, THETA).unwrap();
+        let Some(change) = steady.variation.unwrap().detectable(runs, THETA) else { continue };
+        stated.push(change);
+        found += usize::from(!changes(&noisy(&mut random, (1.0 + change).powf(share))).is_empty());
+    }
+    assert!(stated.len() > SERIES * 9 / 10, "{}", stated.len());
+    stated.sort_by(f64::total_cmp);
+    (stated[stated.len() / 2], found as f64 / stated.len() as f64)
+}
+
+#[test]
+fn a_change_of_the_detectable_size_is_found_in_four_series_of_five_and_half_of_it_seldom() {
+    for (runs, cv) in [(7, 0.01), (8, 0.02), (10, 0.03), (12, 0.03), (20, 0.03), (40, 0.05), (80, 0.05)] {
+        let [(change, whole), (_, half)] = [1.0, 0.5].map(|share| found_at_detectable_size(runs, cv, share));
+        println!("| {runs} | {:.0} % | {:.1} % | {:.1} % | {:.1} % |", cv * 1e2, change * 1e2, whole * 1e2, half * 1e2);
+        assert!((0.7..=0.95).contains(&whole) && half < 0.35, "{runs} runs, {cv}: {whole}, {half}");
+    }
+}
+
 /// The series of TigerBeetle's benchmark with which Apache Otava is tested. At p ≤ 10⁻⁴, Otava finds changes at 71, 95, 117,
 /// 131, 142, 148, 192 and 212.
 #[test]

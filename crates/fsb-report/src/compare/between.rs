@@ -8,7 +8,7 @@ use fsb_stats::compare::{
 };
 use fsb_stats::{BetweenSource, FEWEST_RUNS_JUDGED, Interval, Method, Unjudged, Verdict};
 
-use crate::show::{Change, capital, counted, percent};
+use crate::show::{Change, capital, counted, percent, percent_above};
 
 /// Returns the reason why a comparison of runs has no verdict. Returns `None` if any operation is judged, or if the
 /// cause is not a lack of runs.
@@ -79,8 +79,7 @@ pub fn power_of(document: &Document) -> Option<String> {
     let source = between_text(document).map(|text| format!(" ({text})")).unwrap_or_default();
     Some(format!(
         "With {with} on a side{source} a change of {} is detectable (median of {}); {needed}.",
-        // Rounded up to a tenth of a percent.
-        percent((*middle * 1e3).ceil() / 1e3),
+        percent_above(*middle),
         counted(detectable.len(), "comparison")
     ))
 }

@@ -10,7 +10,7 @@ use super::report_trial::ReportTrial;
 use super::summary::{Measured, State, Summary, Workload};
 use super::withheld::Withheld;
 use super::{device, geometry, headline, interference, risks, samples, trust};
-use crate::record_text::{stop_reason_text, warning_text};
+use crate::record_text::{incomplete_text, stop_reason_text, warning_text};
 use crate::show::{NOT_HERE, counted, some_cases, some_of};
 
 /// A warning names at most this number of cells.
@@ -22,7 +22,8 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
         record.warnings.iter().partition(|warning| trust::reports(warning));
     // The most severe warning comes first, because a screen has room for one.
     let mut urgent: Vec<String> = Vec::new();
-    urgent.extend(missing_blocks(record, trials));
+    let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured);
+    urgent.extend(incomplete_text(record, measured.map(|trial| trial.block)));
     if record.stop_reason.is_none() && summary.blocks > 0 {
         urgent.push(
             "the run did not finish: the report shows its saved trials; fsb run --resume completes it".to_owned(),
@@ -59,19 +60,6 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     warnings.extend(restless(trials));
     warnings.extend(interference::warning(trials));
     (urgent, warnings)
-}
-
-/// Returns a warning if trials were lost after the run, for example with a file that was not copied.
-fn missing_blocks(record: &RunRecord, trials: &[ReportTrial]) -> Option<String> {
-    let made = record.stop_reason.as_ref()?.blocks()?;
-    let measured = trials.iter().filter(|trial| trial.phase == Phase::Measured);
-    let found = measured.map(|trial| trial.block).max().unwrap_or(0);
-    (found < made).then(|| {
-        format!(
-            "trials.jsonl is incomplete: it holds {found} of the {} that the run made; copy the whole run directory again",
-            counted(made as usize, "block")
-        )
-    })
 }
 
 /// Returns a warning for each reason why some cases are not judged, with those cases, unless the headline names them.

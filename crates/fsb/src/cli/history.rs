@@ -11,7 +11,8 @@ use fsb_codes::notice;
 use fsb_history::series::{self, LevelSpan};
 use fsb_history::store::{NO_TIME, UNKNOWN_RUN, UNKNOWN_SERIES};
 use fsb_history::text::{
-    change_text, compared_text, differences_text, environment_text, minute, short, summary_text, variation_text,
+    change_text, compared_text, differences_text, environment_text, minute, short, summary_text, unchanged_text,
+    variation_text,
 };
 use fsb_history::{
     Document, Entry, Index, IndexedRun, IndexedSeries, Labels, Location, RunsCompared, SCHEMA, SeriesHistory, Store,
@@ -312,12 +313,14 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
             let contents = fsb_store::read(path)?;
             contents.warnings.iter().for_each(say_warning);
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
-            let entry = series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone());
-            if entry.is_none() {
-                let text = format!("warning: {}: left out: the run is not complete", path.display());
-                notify(&notice::NOT_INDEXED, [("path", path.to_string_lossy().into())], &text);
+            match series::entry_of_run(&contents.record, &contents.trials, &source, labels.clone()) {
+                Ok(entry) => Ok(vec![entry]),
+                Err(why) => {
+                    let text = format!("warning: {}: left out: {why}", path.display());
+                    notify(&notice::NOT_INDEXED, [("path", path.to_string_lossy().into())], &text);
+                    Ok(Vec::new())
+                }
             }
-            Ok(entry.into_iter().collect())
         }
         Found::File(path) => {
             let at = at.ok_or_else(|| {
@@ -386,7 +389,7 @@ Examples:
 /// Show one series: its levels, changes and environments
 ///
 /// A change is shown with its ratio, 95 % interval, the number of runs that were needed to find it, and the labels that
-/// differ. Runs in different environments (kernel, options, disk, version of fsb) are not compared for changes.
+/// differ. Without one, the change that would have been found half-way through the runs is shown. Runs in different environments (kernel, options, disk, version of fsb) are not compared for changes.
 #[derive(Debug, Args)]
 #[command(after_help = SHOW_EXAMPLES)]
 struct ShowArguments {
@@ -413,7 +416,8 @@ fn show_series(arguments: &ShowArguments) -> anyhow::Result<u8> {
     let found = index.analyse(find_series(&index, &arguments.series)?, &across, theta)?;
     match arguments.format {
         DocumentFormat::Json => {
-            let document = Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found] };
+            let document =
+                Document { schema: SCHEMA.to_owned(), theta, across, series: vec![found], unchanged: Vec::new() };
             print_data(&json_text(&document)?)?;
         }
         DocumentFormat::Text => print(&series_text(&found, arguments.points, terminal::columns(io::stdout())))?,
@@ -450,6 +454,11 @@ fn series_text(series: &SeriesHistory, with_points: bool, columns: usize) -> Str
     text.push('\n');
     text += &show::wrapped(&variation_text(series.variation, series.within_sd, series.points.len()), columns);
     text.push('\n');
+    if let Some(level) = series.newest_level() {
+        text +=
+            &show::wrapped(&format!("Newest runs of one environment and level: {}.", unchanged_text(level)), columns);
+        text.push('\n');
+    }
     if with_points {
         let _ = write!(text, "\n{:16}  {:8}  {:>6}  {:>12}  labels\n", "run", "id", "blocks", "value");
         for point in &series.points {
@@ -478,7 +487,7 @@ Examples:
 /// Show since when each series is slower or faster
 ///
 /// Prints the changes of all series, the newest first, and the changes of the environment, which are never called slower
-/// or faster.
+/// or faster. For each series without a change it prints the change that would have been found.
 #[derive(Debug, Args)]
 #[command(after_help = CHANGES_EXAMPLES)]
 struct ChangesArguments {
@@ -493,12 +502,9 @@ struct ChangesArguments {
 
 fn changes(arguments: &ChangesArguments) -> anyhow::Result<u8> {
     let index = Index::read(arguments.store.open()?)?;
-    let mut document = arguments.rules.analyse_all(&index)?;
+    let document = arguments.rules.analyse_all(&index)?;
     match arguments.format {
-        DocumentFormat::Json => {
-            document.series.retain(|series| series.environments.iter().any(|found| !found.changes.is_empty()));
-            print_data(&json_text(&document)?)?;
-        }
+        DocumentFormat::Json => print_data(&json_text(&document.without_values_of_unchanged())?)?,
         DocumentFormat::Text => print(&changes_text(&document, terminal::columns(io::stdout())))?,
     }
     Ok(exit::DONE)
@@ -508,9 +514,7 @@ fn changes_text(document: &Document, columns: usize) -> String {
     // Lines with the time by which they are sorted. Series with the same change of environment share a line.
     let mut lines: Vec<(&str, String)> = Vec::new();
     let mut environments: BTreeMap<(&str, String), usize> = BTreeMap::new();
-    let mut changed = 0;
     for series in &document.series {
-        changed += usize::from(series.environments.iter().any(|found| !found.changes.is_empty()));
         for environment in &series.environments {
             for change in &environment.changes {
                 let name = format!("{} ({})", series.key.name(), short(&series.id));
@@ -531,10 +535,13 @@ fn changes_text(document: &Document, columns: usize) -> String {
         text += &entry(&format!("{}  ", minute(at)), &line, columns);
         text.push('\n');
     }
-    let series = document.series.len();
-    let longest = document.series.iter().map(|series| series.points.len()).max().unwrap_or(0);
-    let summary = summary_text(changed, series, longest, document.theta);
-    text + &show::wrapped(&summary, columns) + "\n"
+    for series in document.series.iter().filter(|series| !series.is_changed()) {
+        let Some(level) = series.newest_level() else { continue };
+        let term = format!("{} ({}): ", series.key.name(), short(&series.id));
+        text += &show::wrapped(&format!("{term}{}", unchanged_text(level)), columns);
+        text.push('\n');
+    }
+    text + &show::wrapped(&summary_text(document), columns) + "\n"
 }
 
 // `fsb history diff`.

@@ -10,7 +10,7 @@ use fsb_model::trial::{Phase, squared_error_of_mean};
 use fsb_model::workload::{Params, REUSE};
 use fsb_model::{Better, Metric, Outcome, RunRecord, Target, Unit};
 use fsb_report::run::{ReportTrial, in_rounds, withheld_by_record, writes};
-use fsb_report::{mark, warning_text};
+use fsb_report::{incomplete_text, mark, warning_text};
 use fsb_stats::compare::OURS;
 use fsb_stats::histogram;
 use fsb_store::{Line, RUN_FILE, Reader};
@@ -77,12 +77,18 @@ impl OwnRun {
         let mut record = reader.record.clone();
         let renamed = record.name_reused_directories();
         let mut trials = Trials::of_units(&record.units);
-        let warnings = reader.trials(|line, mut trial: Compared| {
+        let mut measured = BTreeSet::new();
+        let mut warnings = reader.trials(|line, mut trial: Compared| {
+            if trial.phase == Phase::Measured {
+                measured.insert(trial.block);
+            }
             if trial.counts() {
                 rename(&renamed, &mut trial.workload, &mut trial.params);
                 trials.push_line(line, &trial);
             }
         })?;
+        let incomplete = incomplete_text(&reader.record, measured);
+        warnings.extend(incomplete.map(|why| format!("{}: {why}", path.display())));
         let identity = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         Ok(OwnRun { path: path.to_owned(), identity, record, renamed, trials, warnings, reader })
     }

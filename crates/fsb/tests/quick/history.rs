@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::common::history::{Series, expect_writers_to_lose_nothing};
-use crate::common::{JSON, expect_code, fails, fsb_json, message};
+use crate::common::{JSON, expect_code, fails, fsb, fsb_json, message, stderr, stdout, trials, write_trials};
 
 fn environments(document: &Value) -> &Vec<Value> {
     document["series"][0]["environments"].as_array().expect("environments")
@@ -32,7 +32,9 @@ fn a_step_is_found_with_its_size_place_and_labels() {
     assert!(line.starts_with("2026-01-02 06:00  ") && line.contains("slower -10 %"), "{line}");
     assert!(line.contains("commit: abc → def"), "{line}");
     // The target b varies by less than matters.
-    assert!(!text.contains("b=null"), "{text}");
+    let line = text.lines().find(|line| line.contains("read 1M, cold on b=null")).expect("a line");
+    assert!(line.contains("no change found; with 38 runs"), "{line}");
+    assert!(text.contains("changes in 3; no change found in 3, where one of 3 % half-way"), "{text}");
     let shown = series.history(&["show", "read 1M, cold on a=null"]);
     assert!(shown.contains("Runs vary by ") && shown.contains("after the run of 2026-01-02 05:00"), "{shown}");
 }
@@ -69,13 +71,61 @@ fn another_kernel_is_another_environment_and_no_regression() {
     assert_eq!(after["since"]["differences"], differences);
     assert!((after["since"]["ratio"].as_f64().unwrap() - 0.8).abs() < 0.02);
     let text = series.history(&["changes"]);
-    assert!(text.contains("other environment") && text.contains("No change of more than 3 %"), "{text}");
+    assert!(text.contains("other environment") && text.contains("no change found; with 15 runs"), "{text}");
     assert!(!text.contains("slower"), "{text}");
     let across = series.show(&["--across", "kernel"]);
     let change = &environments(&across)[0]["changes"][0];
     assert_eq!((&change["verdict"], &change["differences"]), (&json!("slower"), &differences));
     let names = ["history", "changes", "--across", "colour", "--store", "index.sqlite"];
     fails(series.path(), &names, 2, "arguments/invalid-value");
+}
+
+#[test]
+fn runs_that_show_nothing_cannot_tell_whether_anything_changed() {
+    let mut series = Series::new();
+    series.add(1, 1.0, "6.1");
+    series.index();
+    let text = series.history(&["changes"]);
+    assert!(text.contains("cannot tell; with 1 run ") && !text.contains("no change found"), "{text}");
+    // Seven of ten runs are 15 to 40 % slower.
+    for level in [0.8, 1.0, 0.7, 0.6, 1.0, 0.75, 0.62, 0.72, 0.84] {
+        series.add(1, level, "6.1");
+    }
+    series.index();
+    let text = series.history(&["changes"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a=null") && text.contains("cannot tell; with 10 runs "), "{text}");
+    assert!(text.contains("6 series of up to 10 runs: ") && text.contains("; 3 cannot tell, because"), "{text}");
+    let document: Value = serde_json::from_str(&series.history(&["changes", "--format", "json"])).unwrap();
+    assert_eq!(document["series"], json!([]));
+    let unchanged = document["unchanged"].as_array().unwrap();
+    let [one, other] = ["a", "b"].map(|target| {
+        let name = format!("read 1M, cold on {target}=null");
+        unchanged.iter().find(|series| series["name"] == name.as_str()).expect("a series")
+    });
+    assert_eq!((&one["runs"], &one["detectable"]), (&json!(10), &Value::Null));
+    assert!((0.03..0.5).contains(&other["detectable"].as_f64().unwrap()), "{other}");
+    let level = environments(&series.show(&[]))[0]["levels"][0].clone();
+    assert_eq!((&level["runs"], &level["detectable"]), (&json!(10), &Value::Null));
+    let shown = series.history(&["show", "read 1M, cold on b=null"]);
+    assert!(shown.contains("no change found; with 10 runs a change of "), "{shown}");
+}
+
+#[test]
+fn a_run_that_lost_blocks_is_named_and_left_out() {
+    let mut series = Series::new();
+    series.add(2, 1.0, "6.1");
+    let lost = series.run(1);
+    let kept: Vec<Value> = trials(&lost).into_iter().filter(|trial| trial["block"] != 2).collect();
+    write_trials(&lost, &kept);
+    let why = "trials.jsonl is incomplete: it holds 2 of the 3 blocks that the run made";
+    let added = series.fsb(&["add", "run-000", "run-001"]);
+    expect_code(&added, 0);
+    assert!(stderr(&added).contains(&format!("run-001: left out: {why}")), "{}", stderr(&added));
+    assert!(stderr(&added).contains("1 run added"), "{}", stderr(&added));
+    let compared = fsb(series.path(), &["compare", "run-000", "run-001"]);
+    expect_code(&compared, 0);
+    let shown = stdout(&compared).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(&format!("run-001: {why}")), "{shown}");
 }
 
 #[test]
