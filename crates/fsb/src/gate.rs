@@ -1,18 +1,26 @@
 //! Gates: exit codes that make a comparison fail on request.
+//!
+//! `--fail-if slower` has one rule. It fails if a set is shown to be slower than the baseline by more than θ. It passes only
+//! if each compared case excludes such a slowdown. Otherwise it cannot tell.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fsb_codes::notice;
+use fsb_model::Better;
 use fsb_report::run::{Summary, TrustLevel};
-use fsb_report::show::{counted, listed, percent};
-use fsb_report::unjudged_of;
+use fsb_report::show::{counted, listed, percent, percent_above, some_of};
+use fsb_report::{power_of, unjudged_of};
 use fsb_stats::compare::{Document, Finding, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 use serde::Serialize;
 
 use crate::message::notify;
+use crate::sets::{self, Contents, case_name};
 use crate::{exit, stored};
+
+/// A message names at most this number of cases.
+const NAMED: usize = 3;
 
 /// A comparison, and the sets that a gate judges.
 pub struct Judged<'d> {
@@ -20,34 +28,180 @@ pub struct Judged<'d> {
     pub document: &'d Document,
     /// Names of sets, without the baseline.
     pub sets: Vec<&'d str>,
+    /// The contents of all sets, also of those that are not compared here.
+    pub contents: &'d [Contents],
+}
+
+/// An operation of a set, compared with the baseline.
+struct Case<'d> {
+    set: &'d str,
+    name: String,
+    state: CaseState,
+}
+
+/// The answer of a case to the question whether it is slower.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum CaseState {
+    /// The largest slowdown in its interval: 0.05 if the baseline may be faster by 5 %.
+    UpTo(f64),
+    NotJudged,
+    /// The set has no value, and the baseline has.
+    Missing,
 }
 
 impl<'d> Judged<'d> {
     /// Returns the comparison with every set but the baseline.
-    pub fn all(document: &'d Document) -> Judged<'d> {
+    pub fn all(document: &'d Document, contents: &'d [Contents]) -> Judged<'d> {
         let names = document.sets.iter().map(|set| set.name.as_str());
-        Judged { document, sets: names.filter(|name| *name != document.baseline).collect() }
+        Judged { document, sets: names.filter(|name| *name != document.baseline).collect(), contents }
+    }
+
+    /// Returns every operation of the baseline for every set.
+    fn cases(&self) -> Vec<Case<'d>> {
+        let document = self.document;
+        let mut cases = Vec::new();
+        for set in &self.sets {
+            let has_baseline = |operation: &&Operation| has_values(operation, &document.baseline);
+            let compared = primary(document).filter(has_baseline).map(|operation| Case {
+                set,
+                name: name_of(operation),
+                state: state(operation, set),
+            });
+            cases.extend(compared);
+            let missing =
+                self.missing(set).into_iter().filter(|name| primary(document).all(|found| name_of(found) != *name));
+            cases.extend(missing.map(|name| Case { set, name, state: CaseState::Missing }));
+        }
+        cases
+    }
+
+    /// Returns the operations that the baseline has and a set has not.
+    fn missing(&self, set: &str) -> Vec<String> {
+        let of_set = |name: &str| self.contents.iter().find(|contents| contents.name() == name);
+        match (of_set(&self.document.baseline), of_set(set)) {
+            (Some(baseline), Some(set)) => baseline.without(set),
+            _ => Vec::new(),
+        }
     }
 }
 
-/// Fails if a set is surely slower than the baseline, by more than the smallest ratio that matters. Either an operation
-/// as a whole is slower (the verdict `slower`, from the runs, in the metric it is judged by), or a finding is, with its
-/// whole interval beyond that ratio. The verdict "probably slower" does not fail, because the sure part of the
-/// difference may be too small to matter. Runs of several targets are several comparisons, each of a target with
+/// Returns the exit code of the gate, and prints its reason.
+///
+/// A set is slower if an operation as a whole is (the verdict `slower`, from the runs, in the metric it is judged by), or
+/// if a finding is, with its whole interval beyond θ. The verdict "probably slower" does not fail, because the sure part of
+/// the difference may be too small to matter. Runs of several targets are several comparisons, each of a target with
 /// itself.
 pub fn slower(judged: &[Judged<'_>]) -> u8 {
     let lost = |judged: &Judged<'_>| -> Vec<Lost> {
         judged.sets.iter().filter_map(|set| lost(judged.document, set)).collect()
     };
     let lost: Vec<Lost> = judged.iter().flat_map(lost).collect();
-    if lost.is_empty() {
-        return passed(judged);
+    if !lost.is_empty() {
+        // The comparison shows by how much.
+        let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
+        let fields = [("slower", serde_json::to_value(&lost).unwrap_or_default())];
+        notify(&notice::GATE_FAILED, fields, &format!("--fail-if slower: failed: {}", text.join("; ")));
+        return exit::GATE;
     }
-    // The comparison shows by how much.
-    let text: Vec<String> = lost.iter().map(ToString::to_string).collect();
-    let fields = [("slower", serde_json::to_value(&lost).unwrap_or_default())];
-    notify(&notice::GATE_FAILED, fields, &format!("--fail-if slower: failed: {}", text.join("; ")));
-    exit::GATE
+    let cases: Vec<Case<'_>> = judged.iter().flat_map(Judged::cases).collect();
+    let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
+    let up_to = |case: &Case<'_>| if let CaseState::UpTo(slowdown) = case.state { Some(slowdown) } else { None };
+    // Among equal times, the end of an interval may be beyond θ by a rounding error.
+    let is_open = |case: &&Case<'_>| up_to(case).is_none_or(|slowdown| slowdown > theta * (1.0 + 1e-9));
+    let largest = cases.iter().filter_map(up_to).reduce(f64::max);
+    match largest {
+        None => nothing_judged(judged),
+        Some(_) if cases.iter().any(|case| is_open(&case)) => {
+            cannot_tell(judged, theta, &cases.iter().filter(is_open).collect::<Vec<_>>(), cases.len())
+        }
+        Some(excluded) => {
+            let text = format!(
+                "--fail-if slower: passed: {} exclude a slowdown of more than {}, and the threshold is {}",
+                counted(cases.len(), "comparison"),
+                percent_above(excluded),
+                percent(theta)
+            );
+            notify(&notice::GATE_PASSED, [("judged", cases.len().into()), ("excluded", excluded.into())], &text);
+            exit::DONE
+        }
+    }
+}
+
+/// Prints the cases that do not exclude a slowdown of more than θ.
+fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], all: usize) -> u8 {
+    let mut possible: Vec<(f64, String)> = open
+        .iter()
+        .filter_map(|case| match case.state {
+            CaseState::UpTo(slowdown) => Some((slowdown, format!("{} at {}", case.set, case.name))),
+            CaseState::NotJudged | CaseState::Missing => None,
+        })
+        .collect();
+    possible.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let in_state = |state: CaseState| -> Vec<String> {
+        let found = open.iter().filter(|case| case.state == state);
+        found.map(|case| format!("{} at {}", case.set, case.name)).collect()
+    };
+    let [unjudged, missing] = [CaseState::NotJudged, CaseState::Missing].map(in_state);
+    let mut parts = Vec::new();
+    if !possible.is_empty() {
+        let shown = possible.iter().map(|(slowdown, name)| format!("{name} by up to {}", percent_above(*slowdown)));
+        parts.push(format!(
+            "{} of {all} comparisons do not exclude a slowdown of more than {}: {}",
+            possible.len(),
+            percent(theta),
+            some_of(&shown.collect::<Vec<_>>(), NAMED)
+        ));
+    }
+    for (names, what) in [(&unjudged, "not judged"), (&missing, "without a value")] {
+        if !names.is_empty() {
+            parts.push(format!("{} of {all} {what}: {}", names.len(), some_of(names, NAMED)));
+        }
+    }
+    let mut text = format!("--fail-if slower: cannot tell: {}", parts.join("; "));
+    if let Some(power) = judged.iter().find_map(|judged| power_of(judged.document)) {
+        text = format!("{text}. {power}");
+    }
+    let fields = [
+        ("reason", "undecided".into()),
+        ("undecided", possible.len().into()),
+        ("unjudged", unjudged.len().into()),
+        ("missing", missing.into()),
+        ("possible", possible.first().map(|(largest, _)| *largest).into()),
+    ];
+    notify(&notice::GATE_UNDECIDED, fields, &text);
+    exit::REQUEST
+}
+
+/// Prints the reason why no case is judged.
+fn nothing_judged(judged: &[Judged<'_>]) -> u8 {
+    let withheld = judged.iter().any(|judged| judged.document.withheld);
+    let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
+    let levels = judged.iter().flat_map(|judged| primary(judged.document));
+    let mut levels = levels.flat_map(|operation| operation.estimate.against.values().flatten());
+    let unjudged = levels.find_map(|level| level.unjudged);
+    let unjudged = serde_json::to_value(unjudged).unwrap_or_default();
+    let (kind, why) = match reason.filter(|_| !withheld) {
+        _ if withheld => ("withheld".into(), "these runs are too few to judge".to_owned()),
+        Some(reason) => (unjudged, reason),
+        None => ("few_runs".into(), format!("at least {FEWEST_RUNS_JUDGED} runs on each side are needed")),
+    };
+    let text = format!("--fail-if slower: cannot tell: {why}");
+    notify(&notice::GATE_UNDECIDED, [("reason", kind)], &text);
+    exit::REQUEST
+}
+
+/// Refuses sets that have data in common, which are equal however fast they are. Returns `None` if there are none.
+pub fn refused_copies(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<u8>> {
+    let Some(same) = sets::same_content(inputs)? else { return Ok(None) };
+    let [one, other] = same.map(|path| path.display());
+    let common = match same[0] == same[1] {
+        true => one.to_string(),
+        false => format!("{one} and {other} are the same"),
+    };
+    let text = format!("--fail-if slower: cannot tell: two sets have data in common: {common}");
+    let files = same.map(Path::to_string_lossy).to_vec();
+    notify(&notice::GATE_UNDECIDED, [("reason", "common_data".into()), ("files", files.into())], &text);
+    Ok(Some(exit::REQUEST))
 }
 
 /// Prints which of these runs are not trusted enough to decide a gate, and the reason; returns `None` if all are.
@@ -73,53 +227,6 @@ pub fn refused(runs: &[PathBuf]) -> anyhow::Result<Option<u8>> {
     Ok(Some(exit::REQUEST))
 }
 
-/// Returns the exit code of a gate that did not fail: one that could judge nothing has not passed.
-fn passed(judged: &[Judged<'_>]) -> u8 {
-    let count = |judged: &Judged<'_>| {
-        let has = |operation: &&Operation| judged.sets.iter().any(|set| is_judged(operation, set));
-        primary(judged.document).filter(has).count()
-    };
-    let all: usize = judged.iter().map(|judged| primary(judged.document).count()).sum();
-    let count: usize = judged.iter().map(count).sum();
-    if count == 0 {
-        let withheld = judged.iter().any(|judged| judged.document.withheld);
-        let reason = judged.iter().find_map(|judged| unjudged_of(judged.document));
-        let levels = judged.iter().flat_map(|judged| primary(judged.document));
-        let mut levels = levels.flat_map(|operation| operation.estimate.against.values().flatten());
-        let unjudged = levels.find_map(|level| level.unjudged);
-        let unjudged = serde_json::to_value(unjudged).unwrap_or_default();
-        let (kind, why) = match reason.filter(|_| !withheld) {
-            _ if withheld => ("withheld".into(), "these runs are too few to judge".to_owned()),
-            Some(reason) => (unjudged, reason),
-            None => ("few_runs".into(), format!("at least {FEWEST_RUNS_JUDGED} runs on each side are needed")),
-        };
-        let text = format!("--fail-if slower: cannot tell: {why}");
-        notify(&notice::GATE_UNDECIDED, [("reason", kind)], &text);
-        return exit::REQUEST;
-    }
-    let is_open = |judged: &Judged<'_>, operation: &Operation| {
-        let open = |set: &&str| verdict(operation, set).is_some_and(is_undecided);
-        judged.sets.iter().any(open)
-    };
-    let undecided =
-        judged.iter().map(|judged| primary(judged.document).filter(|operation| is_open(judged, operation)).count());
-    let (undecided, unjudged) = (undecided.sum::<usize>(), all - count);
-    let open = [(undecided, "undecided"), (unjudged, "not judged")];
-    let open = open.iter().filter(|(count, _)| *count > 0).map(|(count, state)| format!("{count} of {all} {state}"));
-    let open: Vec<String> = open.collect();
-    if open.is_empty() {
-        let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
-        let (theta, all_judged) = (percent(theta), counted(all, "comparison"));
-        let text = format!("--fail-if slower: passed: no set is slower by more than {theta} in {all_judged}");
-        notify(&notice::GATE_PASSED, [("judged", all.into())], &text);
-    } else {
-        let fields = [("undecided", undecided.into()), ("unjudged", unjudged.into())];
-        let text = format!("--fail-if slower: passed, because no set is shown to be slower; {}", open.join(", "));
-        notify(&notice::GATE_OPEN, fields, &text);
-    }
-    exit::DONE
-}
-
 /// Returns the operations in the metric that each is judged by.
 fn primary(document: &Document) -> impl Iterator<Item = &Operation> {
     document.operations.iter().filter(|operation| operation.primary)
@@ -130,13 +237,22 @@ fn verdict(operation: &Operation, set: &str) -> Option<Verdict> {
     Some(operation.estimate.against.get(set)?.as_ref()?.verdict)
 }
 
-/// Returns whether a set with this verdict may still be slower by more than the smallest ratio that matters.
-fn is_undecided(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Inconclusive | Verdict::ProbablySlower | Verdict::PerhapsSlower)
+fn has_values(operation: &Operation, set: &str) -> bool {
+    operation.classic.sets.get(set).is_some_and(Option::is_some)
 }
 
-fn is_judged(operation: &Operation, set: &str) -> bool {
-    verdict(operation, set).is_some_and(|verdict| verdict != Verdict::NotJudged)
+/// Returns what a set's interval of an operation says about a slowdown.
+fn state(operation: &Operation, set: &str) -> CaseState {
+    if !has_values(operation, set) {
+        return CaseState::Missing;
+    }
+    let level = operation.estimate.against.get(set).and_then(Option::as_ref);
+    let interval = level.filter(|level| level.verdict != Verdict::NotJudged).and_then(|level| level.ci95);
+    match (interval, operation.better) {
+        (None, _) => CaseState::NotJudged,
+        (Some([lo, _]), Better::Higher) => CaseState::UpTo((1.0 / lo - 1.0).max(0.0)),
+        (Some([_, hi]), Better::Lower) => CaseState::UpTo((hi - 1.0).max(0.0)),
+    }
 }
 
 /// A set that is slower than the baseline.
@@ -166,7 +282,7 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
     let theta = document.settings.theta;
     let mut parts: Vec<String> = Vec::new();
     for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
-        let name = named(found.workload.as_deref(), &found.operation);
+        let name = case_name(found.workload.as_deref(), &found.operation);
         // If an operation is slower as a whole, do not report its sizes again.
         if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
             parts.push(name);
@@ -183,12 +299,11 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
 /// Returns the operations that have that verdict as a whole for a set.
 fn with(document: &Document, set: &str, wanted: Verdict) -> Vec<String> {
     let found = primary(document).filter(|operation| verdict(operation, set) == Some(wanted));
-    found.map(|operation| named(operation.workload.as_deref(), &operation.operation)).collect()
+    found.map(name_of).collect()
 }
 
-/// Returns the name that tables use.
-fn named(workload: Option<&str>, operation: &str) -> String {
-    workload.map_or_else(|| operation.replace('_', " "), str::to_owned)
+fn name_of(operation: &Operation) -> String {
+    case_name(operation.workload.as_deref(), &operation.operation)
 }
 
 /// Returns whether the whole interval is on one side of 1, further from it than the smallest ratio that matters.

@@ -34,9 +34,8 @@ notices! {
     MICRO_INTERFERENCE = "warning/micro-interference", "", "Interference affected the samples of fsb micro.";
     INCOMPLETE_TRACE = "warning/incomplete-trace", "reason", "A trace lacks accesses. fsb run replays it only with --force.";
     GATE_FAILED = "warning/gate-failed", "slower", "A set is slower than the baseline of --fail-if.";
-    GATE_UNDECIDED = "warning/gate-undecided", "reason, runs", "The results cannot decide --fail-if.";
-    GATE_PASSED = "note/gate-passed", "judged", "The gate of --fail-if passed, and every comparison is judged. `judged` is their number.";
-    GATE_OPEN = "note/gate-open", "undecided, unjudged", "The gate of --fail-if passed although some operations are undecided or not judged.";
+    GATE_UNDECIDED = "warning/gate-undecided", "reason, runs, files, undecided, unjudged, missing, possible", "The results cannot decide --fail-if. `possible` is the largest slowdown that an interval contains.";
+    GATE_PASSED = "note/gate-passed", "judged, excluded", "The gate of --fail-if passed. `judged` is the number of comparisons, and each excludes a slowdown of more than `excluded`.";
     NOT_UNDONE = "warning/ledger-entry", "path", "An entry of the undo ledger was not undone, so a change of a killed run is still in effect during this run.";
     CHANGE = "note/change", "state, path", "A change that a killed run left, and what fsb clean did about it.";
     UNDONE = "note/undone", "changes", "Changes of killed runs were undone before the run.";

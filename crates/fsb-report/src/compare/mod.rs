@@ -293,6 +293,7 @@ pub(super) fn headline(selection: Selection<'_>, all: &[Row<'_>]) -> String {
     let one_run = sets.iter().all(|set| set.runs == 1 && set.pairing.is_some() && set.pairing == sets[0].pairing);
     let ours = sets.iter().any(|set| set.blocks.is_some());
     let tally = if one_run || !ours { tally } else { format!("In these runs, {tally}") };
+    let tally = if document.coverage.common == 0 { format!("No {word} is in all sets. {tally}") } else { tally };
     if few.is_empty() { tally } else { format!("{tally} Left out, too few runs: {}.", listed(&few)) }
 }
 
@@ -304,8 +305,15 @@ fn best(sets: &[&SetSummary]) -> &'static str {
 /// Describes rows with too few runs for verdicts: the direction of the numbers, and that nothing is judged.
 fn described(selection: Selection<'_>, rows: &[&Row<'_>], word: &str) -> String {
     let all = counted(rows.len(), word);
+    let mut pairs = selection.operations().flat_map(|operation| &operation.ranking.pairs);
+    // Targets of one run are judged by its blocks, whatever is known of other runs.
+    let is_judged = pairs.any(|pair| pair.comparison.verdict != Verdict::NotJudged);
     if let Some(why) = unjudged_of(selection.document) {
-        return format!("{all}, {why}.");
+        let within = if is_judged { "; only targets of one run are judged" } else { "" };
+        return format!("{all}, {why}{within}.");
+    }
+    if is_judged {
+        return format!("{all}: no winner among all sets; only targets of one run are judged.");
     }
     let sets = selection.sets();
     let [_, candidate] = sets.as_slice() else { return format!("{all}: described, not judged.") };

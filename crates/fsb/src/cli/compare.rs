@@ -66,7 +66,8 @@ pub struct Arguments {
     /// Relative standard deviation between runs, for sets that do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
-    /// Exit with 1 if a set is slower than the baseline by more than --theta
+    /// Exit with 1 if a set is slower than the baseline by more than --theta, 0 if that is excluded, 2 if neither is known
+    /// (table: docs/guide.md)
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
     /// Format, such as html or xlsx: see fsb list formats
@@ -83,7 +84,7 @@ pub struct Arguments {
 /// Gates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FailIf {
-    /// An operation or a finding is slower for sure, by more than matters.
+    /// An operation or a finding is slower by more than θ.
     Slower,
 }
 
@@ -148,6 +149,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if arguments.fail_if != Some(FailIf::Slower) {
         return Ok(exit::DONE);
     }
+    if let Some(code) = gate::refused_copies(&read.inputs)? {
+        return Ok(code);
+    }
     if !document.withheld
         && let Some(code) = gate::refused(&read.runs)?
     {
@@ -155,15 +159,15 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let of_targets = &by_target.changes;
     if of_targets.is_empty() {
-        return Ok(gate::slower(&[Judged::all(&document)]));
+        return Ok(gate::slower(&[Judged::all(&document, &contents)]));
     }
-    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
+    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(|document| Judged::all(document, &contents)).collect();
     // Sets that share no target with the baseline's run are compared with the baseline, as in a comparison without
     // targets.
     let met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
     let sets: Vec<&str> = elsewhere.iter().map(String::as_str).filter(|name| !met(name)).collect();
     if !sets.is_empty() {
-        judged.push(Judged { document: &document, sets });
+        judged.push(Judged { document: &document, sets, contents: &contents });
     }
     Ok(gate::slower(&judged))
 }
@@ -460,9 +464,9 @@ fn by_target_text(conditions: &[ConditionDifference], found: &TargetByTarget) ->
     let parts =
         [("Target by target:", &found.changes), ("Ratios of targets (difference in differences):", &found.ratios)];
     let has_operations = |documents: &&Vec<Document>| documents.iter().any(|found| !found.operations.is_empty());
-    for (title, documents) in parts.into_iter().filter(|(_, documents)| has_operations(documents)) {
+    for (title, documents) in parts.iter().filter(|(_, documents)| has_operations(documents)) {
         let _ = writeln!(text, "{title}");
-        for document in documents {
+        for document in *documents {
             for set in document.sets.iter().filter(|set| set.name != document.baseline) {
                 for (place, line) in change_of(document, &set.name).iter().enumerate() {
                     let indent = if place == 0 { "  " } else { "    " };
@@ -472,7 +476,11 @@ fn by_target_text(conditions: &[ConditionDifference], found: &TargetByTarget) ->
         }
         text.push('\n');
     }
-    text + "All sets:\n"
+    // Without a part before it, the table needs no title.
+    if parts.iter().any(|(_, documents)| has_operations(documents)) {
+        text.push_str("All sets:\n");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ Examples:
 
 Exit codes:
   0  done
-  1  a set is slower than the baseline (--fail-if)
-  2  the request is invalid
+  1  a gate failed (compare --fail-if)
+  2  the request is invalid, or a gate cannot tell
   3  the machine lacks a tool, a privilege or space
   4  some trials failed";
 

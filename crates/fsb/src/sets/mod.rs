@@ -16,6 +16,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use fsb_report::mark;
 use fsb_stats::compare::{Collected, ConditionDifference};
 
@@ -30,7 +31,7 @@ use source::{Source, own_sets};
 pub use argument::Found;
 pub use conditions::Apart;
 pub use own::of_matrices;
-pub use source::{Contents, contents, earlier_runs};
+pub use source::{Contents, case_name, contents, earlier_runs};
 
 /// The sets that the command line names.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub struct Sets {
     pub conditions: Vec<ConditionDifference>,
     /// The run directories of fsb, as given.
     pub runs: Vec<PathBuf>,
+    /// The files with values, each with the number of its argument: those of other tools, journals and published pages.
+    pub inputs: Vec<(usize, PathBuf)>,
     /// The hosts of `--on` that made runs of several targets.
     pub hosts: BTreeSet<String>,
 }
@@ -100,8 +103,35 @@ pub fn read(arguments: &[OsString]) -> anyhow::Result<Sets> {
     let runs = own.iter().map(|(_, run)| run.path.clone()).collect();
     let with_baseline = own.iter().filter(|(_, run)| run.record.plan.targets.len() > 1);
     let hosts = with_baseline.filter_map(|(_, run)| run.record.on.clone()).collect();
+    let inputs = sources.iter().enumerate().flat_map(|(argument, source)| {
+        let journals = source.runs.iter().map(OwnRun::journal_path);
+        source.files.iter().map(PathBuf::as_path).chain(journals).map(move |path| (argument, path.to_owned()))
+    });
+    let inputs = inputs.collect();
     let (sets, origins) = assemble(&mut sources, &mut warnings)?;
-    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs, hosts })
+    Ok(Sets { sets, origins, warnings, files, apart: regimes.apart, withheld, conditions, runs, inputs, hosts })
+}
+
+/// Returns two files of different arguments that have the same content, if there are such.
+pub fn same_content(inputs: &[(usize, PathBuf)]) -> anyhow::Result<Option<[&Path; 2]>> {
+    let mut by_length: BTreeMap<u64, Vec<&(usize, PathBuf)>> = BTreeMap::new();
+    for input in inputs {
+        // A file without a length cannot be read either.
+        let length = fs::metadata(&input.1).map_or(0, |metadata| metadata.len());
+        by_length.entry(length).or_default().push(input);
+    }
+    for (_, alike) in by_length.iter().filter(|(length, alike)| **length > 0 && alike.len() > 1) {
+        let mut first: BTreeMap<Vec<u8>, &(usize, PathBuf)> = BTreeMap::new();
+        for input in alike {
+            let read = fsb_store::input::read(&input.1, fsb_store::input::LARGEST_RESULT);
+            let content = read.with_context(|| format!("cannot read {}", input.1.display()))?;
+            let known = first.entry(content).or_insert(input);
+            if known.0 != input.0 {
+                return Ok(Some([&known.1, &input.1]));
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the name that an argument gives, and the files and runs behind it.

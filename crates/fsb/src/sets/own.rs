@@ -93,6 +93,11 @@ impl OwnRun {
         Ok(OwnRun { path: path.to_owned(), identity, record, renamed, trials, warnings, reader })
     }
 
+    /// Returns the file that holds the trials.
+    pub(super) fn journal_path(&self) -> &Path {
+        self.reader.journal_path()
+    }
+
     /// Returns the files that were read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let journal = self.reader.journal_path().to_owned();

@@ -138,6 +138,8 @@ pub struct Contents {
     tool: String,
     /// The operations, each once, in the order of the tables.
     operations: Vec<String>,
+    /// The workloads, or the operations of tools without workloads, as tables name them.
+    cases: BTreeSet<String>,
 }
 
 impl Contents {
@@ -149,12 +151,28 @@ impl Contents {
             format!("{workload}{operation} ({metric})")
         });
         let operations = operations.filter(|name| seen.insert(name.clone())).collect();
-        Contents { name: set.name.clone(), tool: set.tool().unwrap_or("no tool").to_owned(), operations }
+        let cases = set.measured().map(|(workload, operation, _)| case_name(workload, operation)).collect();
+        Contents { name: set.name.clone(), tool: set.tool().unwrap_or("no tool").to_owned(), operations, cases }
+    }
+
+    /// Returns the name of the set.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the cases of this set that the other set has not.
+    pub fn without(&self, other: &Contents) -> Vec<String> {
+        self.cases.difference(&other.cases).cloned().collect()
     }
 }
 
+/// Returns the name of a case, as tables have it: the workload, or the operation of a tool without workloads.
+pub fn case_name(workload: Option<&str>, operation: &str) -> String {
+    workload.map_or_else(|| operation.replace('_', " "), str::to_owned)
+}
+
 fn contents_line(set: &Contents) -> String {
-    let Contents { name, tool, operations } = set;
+    let Contents { name, tool, operations, .. } = set;
     let named = operations.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     match operations.len().saturating_sub(NAMED) {
         _ if operations.is_empty() => format!("{name} ({tool}) has no values"),

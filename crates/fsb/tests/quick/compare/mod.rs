@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::common::compare::*;
 use crate::common::{
-    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, has_message, message, scratch,
-    stderr, stdout, text_of, trials, write_trials,
+    assert_messages, command, expect_code, fails, fast_plan, fast_suite, fsb, fsb_json, message, rewrite_trials,
+    scratch, stderr, stdout, text_of, trials, write_trials,
 };
 use output::check;
 
@@ -552,18 +552,35 @@ fn one_run_on_each_side_has_no_verdict_unless_the_variation_is_stated() {
     let unknown = "one run on each side: the variation between runs is unknown";
     let shown = unwrapped(&output);
     assert!(shown.starts_with("Target by target: "), "{shown}");
-    assert!(shown.contains(&format!("All sets: 3 workloads, {unknown}.")), "{shown}");
+    // Five blocks of one run judge its targets, which the table shows.
+    let within = "only targets of one run are judged";
+    assert!(shown.contains(&format!("All sets: 3 workloads, {unknown}; {within}.")), "{shown}");
     assert!(shown.contains(&format!("new/b against old/b, in these runs (n = 1): not judged, {unknown}")), "{shown}");
     let output = gate(scratch.path(), "old1", "new1", &["--between", "2%"]);
     expect_code(&output, 1);
     assert_eq!(slower(&output), ["new/b < old/b"]);
     assert!(unwrapped(&output).contains("2 % between runs as stated"), "{}", unwrapped(&output));
+    // If nothing is known, a gate does not pass.
     let output = gate(scratch.path(), "old1", "new1", &["--between", "100%"]);
-    expect_code(&output, 0);
-    assert!(!has_message(&output, "warning/gate-failed"));
-    // A gate that passes because nothing is known reports that.
-    let open = message(&output, "note/gate-open");
-    assert!(open["fields"]["undecided"].as_u64().unwrap() > 0, "{open}");
+    expect_code(&output, 2);
+    let open = undecided(&output);
+    assert_eq!((&open["reason"], &open["undecided"], &open["unjudged"]), (&"undecided".into(), &6.into(), &0.into()));
+    assert!(open["possible"].as_f64().unwrap() > 1.0, "{open}");
+}
+
+#[test]
+fn sets_without_a_common_case_are_not_called_described() {
+    let scratch = scratch();
+    measure_base(scratch.path());
+    for (name, workload) in [("written", "write 1M, durable"), ("read", "read 1M, cold")] {
+        copy(scratch.path(), name, 1, |target| if target == "b" { 0.6 } else { 1.0 }, |_| ());
+        let run = scratch.path().join(name);
+        let kept: Vec<Value> = trials(&run).into_iter().filter(|trial| trial["workload"] == workload).collect();
+        write_trials(&run, &kept);
+    }
+    let shown = unwrapped(&fsb(scratch.path(), &["compare", "written", "read"]));
+    assert!(shown.starts_with("No workload is in all sets. In these runs, written/a is fastest at 1 of 2"), "{shown}");
+    assert!(!shown.contains("All sets"), "{shown}");
 }
 
 #[test]
@@ -584,9 +601,39 @@ fn three_runs_on_each_side_are_judged_as_three_values() {
     assert_eq!((&estimate["method"], &estimate["n"]), (&"welch".into(), &3.into()));
     assert!(estimate["power"]["detectable"].as_f64().unwrap() < 0.2, "{estimate}");
     let output = gate(scratch.path(), THREE[0], "old1,old2,new1", &[]);
+    expect_code(&output, 2);
+    assert_eq!(undecided(&output)["reason"], "common_data");
+}
+
+#[test]
+fn a_gate_passes_only_if_a_slowdown_of_theta_is_excluded_everywhere() {
+    let scratch = scratch();
+    measure_base(scratch.path());
+    both_sides(scratch.path(), 3, |_| 1.0, |_| ());
+    let [old, new] = THREE;
+    let output = gate(scratch.path(), old, new, &["--theta", "10%"]);
     expect_code(&output, 0);
-    let passed = ["note/gate-passed", "note/gate-open"].map(|code| has_message(&output, code));
-    assert_eq!(passed.iter().filter(|printed| **printed).count(), 1, "{passed:?}");
+    let passed = message(&output, "note/gate-passed")["fields"].clone();
+    assert_eq!(passed["judged"], 6);
+    let excluded = passed["excluded"].as_f64().unwrap();
+    assert!((0.001..0.1).contains(&excluded), "{passed}");
+    // The same runs exclude no slowdown of less than that.
+    let output = gate(scratch.path(), old, new, &["--theta", &format!("{}%", excluded * 50.0)]);
+    expect_code(&output, 2);
+    assert_eq!(undecided(&output)["reason"], "undecided");
+    // A case that the new runs have no value of is not passed either.
+    for number in 1..=3 {
+        let run = scratch.path().join(format!("new{number}"));
+        rewrite_trials(&run, |trial| {
+            if trial["workload"] == "create 4K files, durable" {
+                (trial["outcome"], trial["error"]) = ("failed".into(), "no space".into());
+            }
+        });
+    }
+    let output = gate(scratch.path(), old, new, &["--theta", "10%"]);
+    expect_code(&output, 2);
+    let missing = undecided(&output)["missing"].clone();
+    assert_eq!(missing, serde_json::json!(["new/a at create 4K files, durable", "new/b at create 4K files, durable"]));
 }
 
 #[test]

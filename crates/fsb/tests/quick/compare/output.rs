@@ -163,8 +163,17 @@ fn the_gate_fails_where_a_set_is_slower_and_says_which() {
     assert!(stdout(&slower).contains("random write"), "the comparison is printed all the same");
     // A difference of this size does not matter if half the speed is acceptable.
     expect_code(&run(scratch.path(), &["--fail-if", "slower", "--theta", "100%"]), 0);
+    // A set is not compared with itself, nor with a copy of one of its files.
     let aa = set("all", "iozone-aa/ext4");
-    expect_code(&fsb(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]), 0);
+    let itself = fsb_json(scratch.path(), &["compare", &aa, &aa.replace("all=", "same="), "--fail-if", "slower"]);
+    expect_code(&itself, 2);
+    assert_eq!(message(&itself, "warning/gate-undecided")["fields"]["reason"], "common_data");
+    fs::copy(super::testdata("iozone-2010/xfs/xfs1.iozone"), scratch.path().join("copy.iozone")).unwrap();
+    let copied = format!("{},copy.iozone", set("ext4", "iozone-2010/ext4/ext4_1.iozone"));
+    let copied = fsb_json(scratch.path(), &["compare", &set("xfs", "iozone-2010/xfs"), &copied, "--fail-if", "slower"]);
+    expect_code(&copied, 2);
+    let files = message(&copied, "warning/gate-undecided")["fields"]["files"].clone();
+    assert!(files[0].as_str().unwrap().ends_with("xfs1.iozone") && files[1] == "copy.iozone", "{files}");
     // Single runs are not judged: the gate is neither passed nor failed.
     let ones = [set("a", "iozone-2010/xfs/xfs1.iozone"), set("b", "iozone-2010/ext4/ext4_1.iozone")];
     let unjudged = fsb_json(scratch.path(), &["compare", &ones[0], &ones[1], "--fail-if", "slower"]);
