@@ -102,8 +102,8 @@ fn the_place_of_a_step_is_between_its_ends_in_95_of_100() {
     assert!(counts[1] as f64 >= 0.95 * counts[0] as f64, "{counts:?}");
 }
 
-/// Returns the median of the detectable changes that series without a step state, and the share of other series in which a
-/// step half-way is found whose logarithm is `share` times that of such a change.
+/// Returns the median of the detectable changes that series without a step state, and the share of other series in which
+/// such a step half-way is found. The logarithm of the step is `share` times that of the stated change.
 fn found_at_detectable_size(runs: usize, cv: f64, share: f64) -> (f64, f64) {
     const SERIES: usize = 400;
     let mut random = Pcg64Mcg::seed_from_u64(14);
