@@ -73,6 +73,11 @@ impl FileSystemSpec {
         std::iter::once(&self.medium).chain(&self.journal)
     }
 
+    /// Returns whether the target requests nothing but the defaults of its file system.
+    pub fn is_default(&self) -> bool {
+        self.options.is_empty() && self.mkfs.is_empty() && self.tune.is_empty() && self.journal.is_none()
+    }
+
     /// Returns whether the files are encrypted: the option `encrypt`, which fsb performs and mount does not know.
     pub fn is_encrypted(&self) -> bool {
         self.options.iter().any(|option| option == ENCRYPT)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use fsb_model::run::{Risk, TargetRecord};
 use fsb_model::trial::Phase;
-use fsb_model::{Better, Outcome, RunRecord};
+use fsb_model::{Better, FileSystemSpec, Outcome, RunRecord, Target};
 use fsb_stats::Interval;
 use fsb_stats::race::{Drawn, Entry, Out, Race, Settings};
 use serde::Serialize;
@@ -65,9 +65,15 @@ pub struct Candidate {
     /// The interval of that ratio. The intervals of all candidates hold together at all interim analyses, with
     /// probability 1 − `error`.
     pub interval: Option<Interval>,
+    /// The comparison that dropped it from the race; absent for other candidates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Dropped>,
     /// The number of race rounds in which it has a value.
     #[serde(rename = "heats")]
     pub race_rounds: usize,
+    /// Whether it is a file system with its defaults.
+    #[serde(skip)]
+    pub is_default: bool,
     /// The reason why it may be faster.
     pub why: String,
     /// The loss that it may cause; absent if it keeps everything that the defaults keep.
@@ -97,6 +103,19 @@ pub enum State {
     Slower,
     /// The candidate could not be measured, may not win, or is the same as another candidate.
     NotRaced,
+}
+
+/// The comparison that dropped a candidate, with the knowledge of that time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Dropped {
+    /// The leader of that time.
+    pub than: String,
+    /// The upper bound of the ratio of its speed to that of the leader, below 1.
+    pub at_most: f64,
+    /// The number of race rounds up to that point, of all candidates.
+    #[serde(rename = "heats")]
+    pub race_rounds: usize,
 }
 
 /// The contribution of an option, averaged over all settings of the others.
@@ -155,7 +174,9 @@ impl Choice {
                 state,
                 ratio: if place == 0 && known.race_rounds > 0 { Some(1.0) } else { known.ratio },
                 interval: known.interval,
+                dropped: dropped(&plan.targets, known.out.as_ref()),
                 race_rounds: known.race_rounds,
+                is_default: target.file_system().is_some_and(FileSystemSpec::is_default),
                 why: beside.why,
                 risk: beside.risk,
                 risks: risks::of_target(record, &target.name).to_vec(),
@@ -169,7 +190,9 @@ impl Choice {
             state: State::NotRaced,
             ratio: None,
             interval: None,
+            dropped: None,
             race_rounds: 0,
+            is_default: false,
             why: String::new(),
             risk: None,
             risks: Vec::new(),
@@ -205,6 +228,16 @@ impl Choice {
     /// Returns whether any candidate has a value, so that there is an answer.
     pub fn has_answer(&self) -> bool {
         !self.answer.is_empty()
+    }
+}
+
+/// Returns the comparison that dropped a candidate, if one did.
+fn dropped(targets: &[Target], out: Option<&Out>) -> Option<Dropped> {
+    match out? {
+        Out::Slower { than, at_most, race_rounds } => {
+            Some(Dropped { than: targets[*than].name.clone(), at_most: *at_most, race_rounds: *race_rounds })
+        }
+        Out::Failed => None,
     }
 }
 
@@ -401,6 +434,8 @@ fn given<'a>(record: &RunRecord, trials: &'a [ReportTrial], last: u32) -> BTreeM
 const NAMED: usize = 6;
 /// The maximum width of a name in the table. The numbers of a longer name have a line of their own.
 const NAME: usize = 40;
+/// The minimum width of the numbers in the table.
+const NUMBERS: usize = 24;
 
 /// Returns the whole screen in `width` columns, at least 80.
 pub fn screen(choice: &Choice, width: usize) -> String {
@@ -479,13 +514,15 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         (false, over) => {
             let over = over.map(|over| format!(", {over} against {reference}")).unwrap_or_default();
             let rounds = counted(leader.race_rounds, "race round");
-            let left = choice.answer.len();
-            let known = if left >= raced {
-                format!("none of {raced} candidates is shown to be slower than another")
-            } else {
-                format!(
-                    "one of {left} is the fastest of {raced}; the others are slower (error probability at most {wrong})"
-                )
+            let (left, dropped) = (choice.answer.len(), dropped_candidates(choice).count());
+            let known = match dropped {
+                0 => format!("none of {raced} candidates is shown to be slower than another"),
+                _ => format!(
+                    "one of {left} is the fastest of {} (error probability at most {wrong}); {dropped} {} slower than the \
+                     leader of that time when dropped",
+                    left + dropped,
+                    if dropped == 1 { "was" } else { "were" }
+                ),
             };
             say(&format!("Not decided: {known}. {name} leads after {rounds}{over}."));
         }
@@ -497,8 +534,14 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         };
         say(&format!("Not significantly different from it: {named}."));
     }
+    let advised = advised(choice);
+    let is_news = |advised: &&Candidate| advised.name != leader.name || (advised.name == *reference && !choice.decided);
+    if let Some(advised) = advised.filter(is_news) {
+        say(&advice(choice, advised));
+    }
     // The hazards of an unsafe leader come before everything else.
-    if let Some(risk) = leader.risk.as_ref().filter(|_| leader.risks.is_empty()) {
+    let is_leader = |advised: &Candidate| advised.name == leader.name;
+    if let Some(risk) = leader.risk.as_ref().filter(|_| leader.risks.is_empty() && advised.is_some_and(is_leader)) {
         say(&format!("Risk of {name}: {risk}."));
     }
     if !choice.decided && choice.finished.is_some() {
@@ -506,15 +549,43 @@ fn answer(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     }
 }
 
-/// Appends the commands that format and mount the leader.
+/// Returns the candidate to use. While none is shown to be faster than a file system with its defaults, that is the
+/// baseline, or else the fastest of those with defaults. Otherwise it is the leader.
+fn advised(choice: &Choice) -> Option<&Candidate> {
+    let may_win = || {
+        let states = [State::Fastest, State::NotToldApart];
+        choice.candidates.iter().filter(move |candidate| states.contains(&candidate.state))
+    };
+    let of_baseline = may_win().find(|candidate| candidate.name == choice.reference);
+    let of_defaults = || may_win().find(|candidate| candidate.is_default);
+    leader(choice).map(|leader| of_baseline.or_else(of_defaults).unwrap_or(leader))
+}
+
+/// Returns the advice to use the defaults.
+fn advice(choice: &Choice, advised: &Candidate) -> String {
+    let verb = if advised.name == choice.reference { "Keep" } else { "Use" };
+    let what = if advised.is_default { format!("the defaults of {}", advised.name) } else { advised.label() };
+    format!("{verb} {what}: no candidate is shown to be faster.")
+}
+
+/// Returns the candidates that were dropped as slower.
+fn dropped_candidates(choice: &Choice) -> impl Iterator<Item = &Candidate> {
+    choice.candidates.iter().filter(|candidate| candidate.dropped.is_some())
+}
+
+/// Appends the commands that format and mount the advised candidate. Keeping the baseline takes none.
 fn commands(lines: &mut Vec<String>, choice: &Choice) {
-    let Some(leader) = leader(choice).filter(|leader| !leader.commands.is_empty()) else { return };
+    let Some((leader, advised)) = leader(choice).zip(advised(choice)) else { return };
+    let is_answer = choice.decided && advised.name == leader.name;
+    if advised.commands.is_empty() || (advised.name == choice.reference && !is_answer) {
+        return;
+    }
     lines.push(String::new());
-    lines.push(match choice.decided {
+    lines.push(match is_answer {
         true => "To format and mount it, and its line of /etc/fstab:".to_owned(),
-        false => format!("To format and mount {}, which may not be the fastest:", leader.label()),
+        false => format!("To format and mount {}, which may not be the fastest:", advised.label()),
     });
-    let typed = leader.commands.iter().chain(&leader.fstab);
+    let typed = advised.commands.iter().chain(&advised.fstab);
     lines.extend(typed.map(|line| format!("  {}", visible::line(line))));
 }
 
@@ -524,17 +595,15 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         return;
     }
     let longest = raced.iter().map(|candidate| candidate.label().chars().count()).max().unwrap_or(0).min(NAME);
+    let numbers = |candidate: &Candidate| numbers(choice, candidate);
+    let wide = raced.iter().map(|candidate| numbers(candidate).chars().count()).max().unwrap_or(0).max(NUMBERS);
     lines.push(String::new());
     lines.push(
-        format!("  {:longest$}  {:<24} rounds", "", format!("against {}", choice.reference)).trim_end().to_owned(),
+        format!("  {:longest$}  {:<wide$} rounds", "", format!("against {}", choice.reference)).trim_end().to_owned(),
     );
     let mut risky = false;
     for candidate in &raced {
-        let numbers = match candidate.ratio {
-            _ if candidate.name == choice.reference => "–".to_owned(),
-            Some(ratio) => change(candidate, ratio),
-            None => String::new(),
-        };
+        let numbers = numbers(candidate);
         let sign = match candidate.state {
             State::Fastest => "*",
             State::NotToldApart if leader(choice).is_none() => " ",
@@ -544,7 +613,7 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         risky |= candidate.risk.is_some();
         let risk = if candidate.risk.is_some() { "!" } else { "" };
         let name = candidate.label();
-        let line = format!("{numbers:<24} {:>5}  {risk}", candidate.race_rounds);
+        let line = format!("{numbers:<wide$} {:>5}  {risk}", candidate.race_rounds);
         if name.chars().count() > longest {
             paragraph(lines, width, &name, &format!("{sign} "), "    ");
             lines.push(format!("  {:longest$}  {line}", "").trim_end().to_owned());
@@ -561,6 +630,9 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
     if leader(choice).is_none() {
         legend.clear();
     }
+    if dropped_candidates(choice).next().is_some() {
+        legend += " dropped at: the upper bound of its ratio to the leader of that time.";
+    }
     if risky {
         legend += " ! risky.";
     }
@@ -569,6 +641,28 @@ fn table(lines: &mut Vec<String>, choice: &Choice, width: usize) {
         let all = listed_or_counted(&choice.workloads, "workload");
         paragraph(lines, width, &format!("Geometric mean of {all}."), "  ", "  ");
     }
+}
+
+/// Returns the ratio of a candidate to the baseline: with its interval while it may win, and with the bound that dropped
+/// it otherwise. Its interval against the baseline may contain 1, although it was slower than the leader.
+fn numbers(choice: &Choice, candidate: &Candidate) -> String {
+    let ratio = candidate.ratio.filter(|_| candidate.name != choice.reference);
+    match (&candidate.dropped, ratio) {
+        (Some(Dropped { at_most, .. }), Some(ratio)) => {
+            format!("{}, dropped at < {}", Change::between(ratio, None).text(), loss(*at_most))
+        }
+        (Some(Dropped { at_most, .. }), None) => format!("–, dropped at < {}", loss(*at_most)),
+        (None, Some(ratio)) => change(candidate, ratio),
+        (None, None) if candidate.name == choice.reference => "–".to_owned(),
+        (None, None) => String::new(),
+    }
+}
+
+/// Formats an upper bound below 1 as a change, rounded towards none: `-5 %`, `-0.4 %`.
+fn loss(at_most: f64) -> String {
+    let loss = (1.0 - at_most) * 100.0;
+    let rounded = if loss < 1.0 { (loss * 10.0).floor() / 10.0 } else { loss.floor() };
+    format!("{} %", if rounded > 0.0 { -rounded } else { 0.0 })
 }
 
 fn effect_lines(lines: &mut Vec<String>, choice: &Choice, width: usize) {
@@ -676,13 +770,65 @@ mod tests {
         };
         let (result, text) = until(3);
         assert!(text.contains("Not decided: none of 3 candidates is shown to be slower than another. "), "{text}");
-        assert!(text.contains(", which may not be the fastest:"), "{text}");
+        assert!(text.contains("\nKeep the defaults of ext4: no candidate is shown to be faster.\n"), "{text}");
+        assert!(!text.contains("mkfs"), "{text}");
         assert!(text.contains("  * leads; ? not significantly different from it."), "{text}");
         assert_eq!(result.as_deref(), Some("leads the race, which is not decided"));
         let (result, text) = until(1);
         assert!(text.starts_with("No answer: 1 race round of 3 candidates are too few values"), "{text}");
         assert!(!text.contains("? ") && !text.contains("not significantly different"), "{text}");
         assert_eq!(result, None);
+    }
+
+    /// Returns the race in which each candidate has the given speeds, one per round.
+    fn with_speeds(speeds: [[f64; 6]; 3]) -> (Choice, String) {
+        let (record, mut trials) = raced(true);
+        for trial in &mut trials {
+            let place = record.plan.targets.iter().position(|target| target.name == trial.target).unwrap();
+            trial.metrics[0].value = speeds[place][(trial.block as usize).saturating_sub(1)];
+        }
+        shown(&(record, trials))
+    }
+
+    /// Later rounds of the others are so noisy that the interval of the dropped candidate contains 1 at the end.
+    #[test]
+    fn a_dropped_candidate_shows_the_bound_that_dropped_it() {
+        let even = [100.0, 101.0, 99.0, 150.0, 70.0, 120.0];
+        let open = [101.0, 99.0, 100.0, 60.0, 160.0, 80.0];
+        let slow = [50.0, 50.5, 49.5, 50.0, 50.0, 50.0];
+        let (choice, text) = with_speeds([even, slow, open]);
+        let dropped = choice.candidates.iter().find(|one| one.name == "ext4,barrier=0").unwrap();
+        assert_eq!(dropped.state, State::Slower, "{text}");
+        let bound = dropped.dropped.as_ref().unwrap();
+        assert!(bound.at_most < 1.0 && bound.race_rounds <= 3 && bound.than != dropped.name, "{bound:?}");
+        let row = text.lines().find(|line| line.starts_with("  ext4,barrier=0")).unwrap();
+        assert!(row.contains(" %, dropped at < -") && !row.contains('['), "{row}");
+        assert!(!text.contains("the others are slower"), "{text}");
+        let known = "one of 2 is the fastest of 3 (error probability at most 5 %); 1 was slower than the leader of that \
+                     time when dropped.";
+        assert!(text.contains(known), "{text}");
+        assert!(text.contains("dropped at: the upper bound of its ratio to the leader of that time."), "{text}");
+    }
+
+    #[test]
+    fn defaults_are_advised_unless_they_were_dropped() {
+        let noisy = [100.0, 140.0, 90.0, 150.0, 70.0, 120.0];
+        let other = [110.0, 95.0, 120.0, 60.0, 160.0, 80.0];
+        let slow = [10.0, 10.1, 9.9, 10.0, 10.0, 10.0];
+        let (_, text) = with_speeds([noisy, slow, other]);
+        assert!(text.contains("Keep the defaults of ext4: ") && !text.contains("To format"), "{text}");
+        // The baseline is out, and xfs with its defaults is not shown to be slower than the leader.
+        let (choice, text) = with_speeds([slow, noisy, other]);
+        assert!(!choice.decided && choice.answer.len() == 2, "{text}");
+        if choice.answer[0] != "xfs" {
+            assert!(text.contains("Use the defaults of xfs: no candidate is shown to be faster."), "{text}");
+        }
+        assert!(text.contains("To format and mount xfs, which may not be the fastest:"), "{text}");
+    }
+
+    #[test]
+    fn bounds_are_rounded_towards_none() {
+        assert_eq!([0.949, 0.996, 0.9999].map(loss), ["-5 %", "-0.4 %", "0 %"]);
     }
 
     #[test]

@@ -295,6 +295,8 @@ pub enum Out {
     Slower {
         /// The index of the faster candidate.
         than: usize,
+        /// The upper bound of the ratio of its speed to that of the faster candidate, below 1.
+        at_most: f64,
         /// The number of race rounds up to that point.
         race_rounds: usize,
     },
@@ -380,9 +382,11 @@ impl Race {
             if candidate == leader || self.race_rounds_of(candidate) < fewest {
                 continue;
             }
-            if self.bounds(leader, candidate).is_some_and(|(lo, _, _)| lo > 0.0) {
-                self.out[candidate] = Some(Out::Slower { than: leader, race_rounds: self.race_rounds.len() });
-            }
+            let Some((lead, _, _)) = self.bounds(leader, candidate).filter(|(lead, _, _)| *lead > 0.0) else {
+                continue;
+            };
+            let race_rounds = self.race_rounds.len();
+            self.out[candidate] = Some(Out::Slower { than: leader, at_most: libm::exp(-lead), race_rounds });
         }
     }
 

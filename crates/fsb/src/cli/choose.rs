@@ -283,11 +283,11 @@ fn candidates_of(argument: &str, risky: bool, only: bool) -> anyhow::Result<Vec<
         ));
     };
     let member = fs::find(&spec.fs)?;
-    let is_bare = is_bare(spec);
-    let why = if is_bare { "its defaults" } else { "as named" };
+    let is_default = spec.is_default();
+    let why = if is_default { "its defaults" } else { "as named" };
     let risk = fs::requested_risks(spec).into_iter().next().map(|risk| risk.loss);
     let own = Raced { beside: Candidate { why: why.to_owned(), risk }, target: target.clone(), choice: None };
-    if !is_bare || only {
+    if !is_default || only {
         return Ok(vec![own]);
     }
     let offered = member.choices().iter().filter(|choice| risky || fs::risk_of_choice(member, choice).is_none());
@@ -325,11 +325,6 @@ fn candidate_with(member: &'static dyn FileSystem, spec: &FileSystemSpec, choice
 /// The number of race rounds in which each row of the design is measured.
 const TURNS: usize = 2;
 
-/// Returns whether the target has no options of its own.
-fn is_bare(spec: &FileSystemSpec) -> bool {
-    spec.options.is_empty() && spec.mkfs.is_empty() && spec.tune.is_empty() && spec.journal.is_none()
-}
-
 /// Candidates with the rows of the design among them, the race rounds of the first stage, and the factors.
 type Design = (Vec<Raced>, Vec<Vec<u32>>, Vec<Factor>);
 
@@ -337,7 +332,7 @@ type Design = (Vec<Raced>, Vec<Vec<u32>>, Vec<Factor>);
 fn design(mut raced: Vec<Raced>, places: usize) -> anyhow::Result<Design> {
     let spec = raced[0].target.file_system().cloned();
     let kinds: BTreeSet<_> = raced.iter().filter_map(|raced| Some(raced.target.file_system()?.fs.clone())).collect();
-    let Some(spec) = spec.filter(|spec| kinds.len() == 1 && is_bare(spec)) else {
+    let Some(spec) = spec.filter(|spec| kinds.len() == 1 && spec.is_default()) else {
         return Err(exit::failure(
             &code::NOT_RACED,
             "--effects are those of the options of one file system: name it alone, such as ext4",
