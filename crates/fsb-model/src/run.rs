@@ -357,10 +357,17 @@ impl RunRecord {
         self.memory.filter(|memory| !memory.is_complete() && self.memory_cells.iter().any(|cell| cell == label))
     }
 
+    /// Returns the reason why processors were emulated, if they were and it is known.
+    pub fn emulation(&self) -> Option<&str> {
+        let why = self.vm.as_ref().filter(|_| self.emulated)?.acceleration.as_str();
+        (!why.is_empty()).then_some(why)
+    }
+
     /// Returns the reason why this run gives numbers but no ranks, verdicts or findings, or `None` if it gives them.
     pub fn unjudged(&self) -> Option<String> {
         if self.emulated {
-            return Some("emulated: a functional run".to_owned());
+            let why = self.emulation().map(|why| format!(" (TCG: {why})")).unwrap_or_default();
+            return Some(format!("emulated{why}: a functional run"));
         }
         let targets: Option<Vec<String>> =
             self.plan.targets.iter().map(|target| self.unjudged_target(target)).collect();

@@ -150,6 +150,11 @@ impl Target {
         self.kernel.as_deref().is_none_or(|kernel| kernel == release)
     }
 
+    /// Returns whether it is a null target, whose times are simulated.
+    pub fn is_simulated(&self) -> bool {
+        self.file_system().is_some_and(|spec| spec.fs == "null")
+    }
+
     /// Returns the file system of the target, or `None` for a directory.
     pub fn file_system(&self) -> Option<&FileSystemSpec> {
         match &self.kind {

@@ -261,7 +261,8 @@ fn effects(record: &RunRecord, trials: &[ReportTrial], replay: &Replay) -> Vec<E
 fn facts(record: &RunRecord) -> Vec<String> {
     let media = record.media.values().map(|medium| medium.summary.clone()).filter(|summary| !summary.is_empty());
     let kernel = record.segments.first().map(|segment| format!("Linux {}", segment.kernel));
-    media.chain(kernel).chain([format!("seed {}", record.plan.seed)]).collect()
+    let simulated = record.plan.targets.iter().any(Target::is_simulated).then(|| "simulated times".to_owned());
+    simulated.into_iter().chain(media).chain(kernel).chain([format!("seed {}", record.plan.seed)]).collect()
 }
 
 /// A candidate without a value in this number of race rounds is not measured any more.

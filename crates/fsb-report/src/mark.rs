@@ -3,7 +3,7 @@
 use fsb_model::run::Risk;
 use fsb_stats::{RankingOutcome, Verdict};
 
-use crate::show::{listed, percent};
+use crate::show::{capital, listed, percent};
 
 /// Marks contenders of a row that has no winner.
 const OPEN: char = '?';
@@ -47,26 +47,49 @@ pub(crate) fn of_change(verdict: Verdict) -> String {
     mark.to_string()
 }
 
-/// Explains the letters and signs that occur among marks. `covered` names the comparisons that the correction of
-/// [`UNCONFIRMED`] covers; a screen has no room for it.
-pub(crate) fn legend(marks: &[&str], theta: f64, covered: Option<&str>) -> Vec<String> {
+/// The way in which a legend names the comparisons that letters, [`DIFFERENT`] and [`UNCONFIRMED`] are corrected for. The
+/// intervals beside them hold for each row alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Covered<'a> {
+    /// Those of a single row.
+    OneRow,
+    /// Those of all rows, in the words of a screen.
+    AllRows,
+    /// These, in full.
+    Named(&'a str),
+}
+
+/// Explains the letters and signs that occur among marks.
+pub(crate) fn legend(marks: &[&str], theta: f64, covered: Covered<'_>) -> Option<String> {
     let theta = percent(theta);
     let occurs = |sign: char| marks.iter().any(|mark| mark.contains(sign));
-    let unconfirmed = match covered {
-        Some(covered) => format!("perhaps: not significant after correction for {covered}"),
-        None => "significant alone".to_owned(),
-    };
-    let signs = [
-        (DIFFERENT, format!("more than {theta} faster or slower")),
-        (EQUAL, format!("equal within {theta}")),
-        (OPEN, "undecided".to_owned()),
-        (UNCONFIRMED, unconfirmed),
-        (NOT_STATIONARY, "not stationary".to_owned()),
-    ];
-    let signs = signs.into_iter().filter(|(sign, _)| occurs(*sign)).map(|(sign, text)| format!("{sign} {text}"));
     let has_letters = marks.iter().any(|mark| mark.contains(|c: char| c.is_ascii_lowercase()));
-    let letters = has_letters.then(|| format!("same letter: no significant difference above {theta}"));
-    letters.into_iter().chain(signs).collect()
+    let (best, unconfirmed) = match covered {
+        Covered::Named(_) => {
+            ("may be the best of its row", "its interval excludes 0, but not if tested over all of them")
+        }
+        Covered::OneRow | Covered::AllRows => ("may be best", "differs per row only"),
+    };
+    let sign = |sign: char, text: String| occurs(sign).then(|| format!("{sign} {text}"));
+    let letters = has_letters.then(|| format!("no common letter, >{theta} apart"));
+    let tested = [
+        letters,
+        sign(DIFFERENT, format!("more than {theta} faster or slower")),
+        sign(UNCONFIRMED, unconfirmed.to_owned()),
+    ];
+    let others = [
+        sign(EQUAL, format!("equal within {theta}, per row")),
+        sign(OPEN, if has_letters { best } else { "undecided" }.to_owned()),
+        sign(NOT_STATIONARY, "not stationary".to_owned()),
+    ];
+    let start = match covered {
+        _ if tested.iter().all(Option::is_none) => String::new(),
+        Covered::OneRow => String::new(),
+        Covered::AllRows => "tested over all rows: ".to_owned(),
+        Covered::Named(covered) => format!("tested over {covered}: "),
+    };
+    let texts: Vec<String> = tested.into_iter().chain(others).flatten().collect();
+    (!texts.is_empty()).then(|| format!("{}.", capital(&format!("{start}{}", texts.join("; ")))))
 }
 
 /// Returns a target's name as every output shows it.
@@ -117,6 +140,20 @@ mod tests {
         assert_eq!(of_value(&open, 2, Some("a"), Some(Verdict::PerhapsFaster)), "a†");
         assert_eq!(of_value(&RankingOutcome::Winner(1), 0, Some("b"), Some(Verdict::PerhapsSlower)), "b†");
         assert_eq!(of_value(&RankingOutcome::Alone(0), 0, None, None), "");
+    }
+
+    /// An interval that excludes 0 may have either sign: the legend says which of the two tests decided.
+    #[test]
+    fn a_legend_says_what_holds_per_row_and_what_over_all_rows() {
+        let shown = |marks: &[&str], covered| legend(marks, 0.03, covered).unwrap();
+        let all = "Tested over all rows: no common letter, >3 % apart; † differs per row only; ? may be best.";
+        assert_eq!(shown(&["a?", "a†", "b"], Covered::AllRows), all);
+        let signs = "Tested over all rows: * more than 3 % faster or slower; = equal within 3 %, per row; ? undecided.";
+        assert_eq!(shown(&["*", "=", "?"], Covered::AllRows), signs);
+        let full = "Tested over 12 cases: † its interval excludes 0, but not if tested over all of them.";
+        assert_eq!(shown(&["†"], Covered::Named("12 cases")), full);
+        assert_eq!(shown(&["?"], Covered::AllRows), "? undecided.");
+        assert_eq!(legend(&[""], 0.03, Covered::AllRows), None);
     }
 
     #[test]

@@ -263,8 +263,8 @@ impl TableCell {
 
     /// Returns a change with its interval, verdict and mark.
     pub(crate) fn change(judged: &Judged, mark: &str) -> TableCell {
-        let Change { center, ends } = judged.change();
-        let interval = ends.map(|(lo, hi)| format!("[{lo}, {hi}] ")).unwrap_or_default();
+        let Change { center, interval } = judged.change();
+        let interval = interval.map(|interval| format!("{} ", interval.with_comma())).unwrap_or_default();
         TableCell {
             text: minus(&center),
             letter: mark.to_owned(),

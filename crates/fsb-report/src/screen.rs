@@ -12,7 +12,7 @@ use textwrap::core::display_width;
 use textwrap::{Options, wrap};
 
 use crate::mark::UNSAFE;
-use crate::show::{Change, bound};
+use crate::show::{Change, IntervalText, bound};
 use crate::visible;
 
 /// The width of a screen of unknown width.
@@ -223,26 +223,22 @@ fn aligned(parts: &[CellPart]) -> Vec<String> {
         CellPart::Change(change, _) => Some(&change.center),
         _ => None,
     });
-    let ends = parts.iter().filter_map(|part| match part {
-        CellPart::Change(Change { ends: Some((lo, hi)), .. }, _) => Some(display_width(lo) + display_width(hi)),
+    let intervals = parts.iter().filter_map(|part| match part {
+        CellPart::Change(Change { interval, .. }, _) => interval.as_ref(),
         _ => None,
     });
-    let inner = ends.max().unwrap_or(0);
+    let inner = intervals.map(IntervalText::width).max().unwrap_or(0);
     let value = widest(&|part| match part {
         CellPart::Value(value, _) => Some(value),
         _ => None,
     });
-    let interval = if inner > 0 { inner + 4 } else { 0 };
+    let interval = if inner > 0 { inner + 3 } else { 0 };
     let shown = |part: &CellPart| match part {
         CellPart::Words(words) => words.clone(),
         CellPart::Value(text, mark) => format!("{} {mark}", pad_left(text, value)),
         CellPart::Change(change, mark) => {
-            // The lower end is beside the left bracket, the upper one beside the right.
-            let ends = change.ends.as_ref().map(|(lo, hi)| {
-                let hi = pad_left(hi, inner - display_width(lo));
-                format!(" [{lo} {hi}]")
-            });
-            format!("{}{:interval$} {mark}", pad_left(&change.center, center), ends.unwrap_or_default())
+            let shown = change.interval.as_ref().map(|interval| format!(" {}", interval.in_brackets(inner)));
+            format!("{}{:interval$} {mark}", pad_left(&change.center, center), shown.unwrap_or_default())
         }
     };
     parts.iter().map(|part| shown(part).trim_end().to_owned()).collect()

@@ -2,6 +2,7 @@
 
 use fsb_stats::{Comparison, Interval, Verdict};
 use serde::Serialize;
+use textwrap::core::display_width;
 
 use crate::visible;
 
@@ -85,8 +86,55 @@ pub(crate) const NOT_HERE: &str = "not available here";
 pub struct Change {
     /// `+12 %`, `×14`, `÷14`.
     pub center: String,
-    /// The ends of the interval without a unit: `+9`, `+16`. Absent where nothing is judged.
-    pub ends: Option<(String, String)>,
+    /// The interval. Absent where nothing is judged.
+    pub interval: Option<IntervalText>,
+}
+
+/// An interval as people read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IntervalText {
+    /// The ends without a unit: `+9`, `+16`.
+    Ends(String, String),
+    /// It contains equality and reaches beyond ±100 %.
+    TooWide,
+}
+
+/// The text in place of an interval, or of its half-width, above ±100 %.
+pub const TOO_WIDE: &str = "over ±100 %";
+
+impl IntervalText {
+    /// Returns text such as `[+9 +16]`, which is at least `width` columns wide between the brackets. The lower end is
+    /// beside the left bracket, the upper one beside the right.
+    pub(crate) fn in_brackets(&self, width: usize) -> String {
+        match self {
+            IntervalText::Ends(lo, hi) => {
+                let between = width.saturating_sub(display_width(lo) + display_width(hi)).max(1);
+                format!("[{lo}{}{hi}]", " ".repeat(between))
+            }
+            IntervalText::TooWide => format!("[{TOO_WIDE:<width$}]"),
+        }
+    }
+
+    /// Returns text such as `[+9, +16]`.
+    pub(crate) fn with_comma(&self) -> String {
+        match self {
+            IntervalText::Ends(lo, hi) => format!("[{lo}, {hi}]"),
+            IntervalText::TooWide => self.in_brackets(0),
+        }
+    }
+
+    /// Returns the least width between the brackets.
+    pub(crate) fn width(&self) -> usize {
+        display_width(&self.in_brackets(0)) - 2
+    }
+
+    /// Returns text such as `+9 to +16`.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            IntervalText::Ends(lo, hi) => format!("{lo} to {hi}"),
+            IntervalText::TooWide => TOO_WIDE.to_owned(),
+        }
+    }
 }
 
 /// The notation of a ratio: a percentage up to tenfold, a factor beyond.
@@ -111,18 +159,19 @@ impl Change {
             RatioScale::Times => format!("×{}", scale.show(ratio)),
             RatioScale::Over => format!("÷{}", scale.show(ratio)),
         };
-        // A division reads from the small divisor to the large one.
-        let ends = interval.map(|Interval { lo, hi }| match scale {
-            RatioScale::Over => (scale.show(hi), scale.show(lo)),
-            _ => (scale.show(lo), scale.show(hi)),
-        });
-        Change { center, ends }
+        let shown = |interval: Interval| match scale {
+            _ if interval.is_too_wide() => IntervalText::TooWide,
+            // A division reads from the small divisor to the large one.
+            RatioScale::Over => IntervalText::Ends(scale.show(interval.hi), scale.show(interval.lo)),
+            _ => IntervalText::Ends(scale.show(interval.lo), scale.show(interval.hi)),
+        };
+        Change { center, interval: interval.map(shown) }
     }
 
     /// Returns text such as `+12 % [+9 +16]`.
     pub fn text(&self) -> String {
-        match &self.ends {
-            Some((lo, hi)) => format!("{} [{lo} {hi}]", self.center),
+        match &self.interval {
+            Some(interval) => format!("{} {}", self.center, interval.in_brackets(0)),
             None => self.center.clone(),
         }
     }
@@ -207,7 +256,7 @@ pub fn bound(text: &str) -> String {
 /// the first are indented to the description.
 pub fn entry(term: &str, text: &str, width: usize) -> String {
     let (term, text) = (&*visible::line(term), &*visible::line(text));
-    let indent = " ".repeat(textwrap::core::display_width(term));
+    let indent = " ".repeat(display_width(term));
     if width < indent.len() + NARROWEST {
         return format!("{term}{text}");
     }
@@ -278,6 +327,16 @@ pub struct Paragraph {
 mod tests {
     use super::*;
     use fsb_stats::Method;
+
+    #[test]
+    fn an_interval_beyond_a_hundred_percent_has_no_ends() {
+        let text = |ratio, lo, hi| Change::between(ratio, Some(Interval { lo, hi })).text();
+        assert_eq!(text(1.11, 0.03, 38.0), "+11 % [over ±100 %]");
+        assert_eq!(text(0.9, 0.44, 1.82), "-10 % [over ±100 %]");
+        assert_eq!(text(0.9, 0.46, 1.82), "-10 % [-54 +82]");
+        // The verdict on a difference rests on these ends.
+        assert_eq!(text(30.0, 10.0, 90.0), "×30 [10 90]");
+    }
 
     #[test]
     fn facts_shared_by_many_rows_are_printed_once() {

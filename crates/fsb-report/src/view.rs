@@ -10,11 +10,11 @@ use fsb_stats::{Interval, RankingOutcome, Verdict};
 
 use crate::compare::operation::OperationRow;
 use crate::judged::Judged;
-use crate::mark;
+use crate::mark::{self, Covered};
 use crate::run::TracedExplanation;
 use crate::run::published::{Published, PublishedClaims};
 use crate::run::summary::{Scaling, Workload};
-use crate::show::{Paragraph, capital, counted};
+use crate::show::{Paragraph, counted};
 
 /// A run or a comparison, ready to be shown.
 #[derive(Debug)]
@@ -246,9 +246,9 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Explains the marks that occur in a table in as few words as a screen has room for.
+/// Explains the marks that occur in a table, in the words of a screen.
 pub(crate) fn brief_legend(rows: &[Row<'_>], theta: f64) -> Option<String> {
-    explained(mark::legend(&marks(rows), theta, None))
+    mark::legend(&marks(rows), theta, if rows.len() == 1 { Covered::OneRow } else { Covered::AllRows })
 }
 
 /// Explains the marks that occur in a table: letters from three columns on, else signs.
@@ -257,15 +257,11 @@ pub(crate) fn legend_of_marks(rows: &[Row<'_>], theta: f64) -> Option<String> {
     let cases = rows.iter().filter(|row| row.cells.iter().any(|cell| cell.verdict().is_some())).count();
     let cases = counted(cases, "case");
     let covered = if columns > 2 { format!("all pairs at {cases}") } else { cases };
-    explained(mark::legend(&marks(rows), theta, Some(&covered)))
+    mark::legend(&marks(rows), theta, Covered::Named(&covered))
 }
 
 fn marks<'a>(rows: &'a [Row<'_>]) -> Vec<&'a str> {
     rows.iter().flat_map(|row| &row.cells).map(|cell| cell.mark.as_str()).collect()
-}
-
-fn explained(texts: Vec<String>) -> Option<String> {
-    (!texts.is_empty()).then(|| capital(&texts.join("; ")) + ".")
 }
 
 impl CellView {

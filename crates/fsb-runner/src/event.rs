@@ -98,6 +98,11 @@ pub enum Event<'a> {
         /// Expected time until the end, once it is known.
         left: Option<Duration>,
     },
+    /// The processors of the virtual machine are emulated.
+    Emulates {
+        /// The reason: `no /dev/kvm`.
+        why: &'a str,
+    },
     /// A condition that the reader of the run must know.
     Warning(&'a Warning),
 }
@@ -114,4 +119,6 @@ pub trait Journal {
     fn record(&mut self, record: &RunRecord) -> Result<(), Tried>;
     /// Appends a trial; it is on disk when this returns.
     fn trial(&mut self, trial: &Trial) -> Result<(), Tried>;
+    /// Replaces all trials of the run, because some of them are superseded now.
+    fn rewrite(&mut self, trials: &[Trial]) -> Result<(), Tried>;
 }

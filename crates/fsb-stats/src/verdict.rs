@@ -175,6 +175,11 @@ impl Interval {
         libm::expm1((libm::log(self.hi) - libm::log(self.lo)) / 2.0).min(f64::MAX)
     }
 
+    /// Returns whether the interval contains equality and reaches beyond ±100 %. Its ends then say nothing of the ratio.
+    pub fn is_too_wide(&self) -> bool {
+        self.contains(1.0) && self.relative_half_width() > 1.0
+    }
+
     /// Returns whether `value` is inside.
     pub fn contains(&self, value: f64) -> bool {
         self.lo <= value && value <= self.hi

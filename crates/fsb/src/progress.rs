@@ -444,6 +444,9 @@ impl Observer for Progress {
                     }
                 }
             }
+            Event::Emulates { why } => {
+                self.line(&format!("the virtual machine emulates its processors (TCG), so nothing is judged: {why}"))
+            }
             Event::Warning(warning) => warn(warning, &|text| self.tell(text)),
         }
     }

@@ -135,8 +135,8 @@ pub(crate) fn summary_text(comparison: &FleetComparison, together: &RandomEffect
     let mut parts = vec![format!("mean {}", change(together.ratio, together.interval, better))];
     parts.push(match together.prediction {
         Some(prediction) => {
-            let ends = Change::between(speed(together.ratio, better), Some(speed_interval(prediction, better))).ends;
-            ends.map_or_else(String::new, |(lo, hi)| minus(&format!("next host [{lo} {hi}]")))
+            let change = Change::between(speed(together.ratio, better), Some(speed_interval(prediction, better)));
+            change.interval.map_or_else(String::new, |found| minus(&format!("next host {}", found.in_brackets(0))))
         }
         None => "a prediction for the next host needs 3 hosts".to_owned(),
     });

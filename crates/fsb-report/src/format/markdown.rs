@@ -237,7 +237,7 @@ mod tests {
             assert!(!text.contains("Change against"), "{text}");
             // The line on a target that no block reached does not list all workloads.
             assert!(text.lines().any(|line| line.starts_with("- xfs: ") && !line.contains("write 1M")), "{text}");
-            assert!(shown(&(record, trials)).contains("Change against ext4, 95 % intervals for each row."));
+            assert!(shown(&(record, trials)).contains("Change against ext4, 95 % interval per row."));
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::run::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
 use crate::run::{Secondary, Workload};
 use crate::screen::{CellPart, Column, Names, WIDTH, cut, paint, paragraph, tables};
-use crate::show::{counted, percent};
+use crate::show::{TOO_WIDE, counted, percent};
 use crate::view::{CellView, Detail, TrustView, View, brief_legend};
 
 pub(super) const FORMAT: Format = Format {
@@ -100,7 +100,8 @@ fn conclusion(screen: &mut Lines, view: &View<'_>, trust: &TrustView, is_single:
     if is_single && view.rows.iter().flat_map(|row| &row.cells).any(|cell| cell.verdict().is_some()) {
         let is_less_better = view.rows.iter().any(|row| row.better == Better::Lower);
         let less = is_less_better.then(|| "less is better".to_owned());
-        facts.splice(0..0, ["95 % interval".to_owned()].into_iter().chain(less));
+        let level = if view.names.len() > 2 { "95 % intervals, together" } else { "95 % interval" };
+        facts.splice(0..0, [level.to_owned()].into_iter().chain(less));
     }
     let is_plain = is_single && trust.is_high && view.advice.is_none();
     if is_plain {
@@ -276,7 +277,8 @@ fn set(cell: &CellView) -> (CellPart, Option<comfy_table::Color>) {
         (None, Some(value), Some(half_width)) => {
             let half = half_width * 100.0;
             let decimals = if half < 9.95 { 1 } else { 0 };
-            CellPart::Value(format!("{value} ±{half:.decimals$} %"), String::new())
+            let half = if half > 100.0 { format!("({TOO_WIDE})") } else { format!("±{half:.decimals$} %") };
+            CellPart::Value(format!("{value} {half}"), String::new())
         }
         (None, Some(value), None) => CellPart::Value(value.clone(), cell.mark.clone()),
         (None, None, _) => CellPart::Words(cell.absence.to_owned()),
@@ -414,7 +416,7 @@ fn quantile_text(found: &Secondary) -> String {
     match &found.interval {
         Some(interval) => {
             let half = (interval.hi - interval.lo) / 2.0 / found.description.mean * 100.0;
-            format!("{value} ±{half:.0} %")
+            if half > 100.0 { format!("{value} >±100 %") } else { format!("{value} ±{half:.0} %") }
         }
         None => value,
     }

@@ -8,6 +8,7 @@ use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_stats::{Interval, LEVEL, ratio_of_means, t_interval};
 
 use crate::record_text::different_media_text;
+use crate::show::TOO_WIDE;
 
 /// The report warns of a change if its interval lies beyond this share.
 const CHANGED: f64 = 0.15;
@@ -26,7 +27,10 @@ const KINDS: [RateKind; 4] = [
 pub(super) fn fact(record: &RunRecord) -> Option<String> {
     let said = KINDS.iter().filter_map(|(rate, what, show)| {
         let logs = logs(record, |block| block > 0, *rate);
-        let half = half_width(&logs).map(|half| format!(" ±{} %", significant(half * 100.0)));
+        let half = half_width(&logs).map(|half| match half {
+            half if half > 1.0 => format!(" ({TOO_WIDE})"),
+            half => format!(" ±{} %", significant(half * 100.0)),
+        });
         Some(format!("{}/s{} {what}", show(average(&logs)?.exp()), half.unwrap_or_default()))
     });
     let mut said: Vec<String> = said.collect();
@@ -79,9 +83,10 @@ fn significant(value: f64) -> String {
     format!("{:.*}", digits.max(0) as usize, (value * scale).round() / scale)
 }
 
-/// Returns half the width of the 95 % t interval of a geometric mean, relative. Returns `None` below two blocks.
+/// Returns half the width of the 95 % t interval of a geometric mean, relative. Returns `None` below three blocks,
+/// because two are thirteen standard errors wide.
 fn half_width(logs: &[f64]) -> Option<f64> {
-    let Interval { lo, hi } = t_interval(logs, LEVEL).ok()??;
+    let Interval { lo, hi } = t_interval(logs, LEVEL).ok()?.filter(|_| logs.len() > 2)?;
     Some(((hi - lo) / 2.0).exp_m1())
 }
 
@@ -229,6 +234,10 @@ mod tests {
              reads, 1.40 k/s ±0 % flushed writes, access time of a random read 83.3 µs"
         );
         assert!(fact(&run(&[1.0, 0.75])).unwrap().contains(": 954 MiB/s read, 358 MiB/s written, "));
+        // Two blocks say nothing of the error, and three that scatter by factors little.
+        assert!(fact(&run(&[1.0, 0.75, 0.8])).unwrap().contains(": 954 MiB/s read, 369 MiB/s written, "));
+        let wide = fact(&run(&[1.0, 0.2, 1.0, 0.5])).unwrap();
+        assert!(wide.contains(" MiB/s (over ±100 %) written, "), "{wide}");
     }
 
     #[test]

@@ -2,14 +2,15 @@
 
 use std::mem::discriminant;
 
-use fsb_stats::{FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict};
+use fsb_model::Better;
+use fsb_stats::{Comparison, FEWEST_JUDGED, Interval, Ranking, RankingOutcome, Resolution, Verdict};
 
 use super::report_trial::ReportTrial;
 use super::summary::{Overall, Summary, TargetSummary, Workload};
 use super::withheld::Withheld;
 use super::{interference, risks};
 use crate::judged::{CountedOutcome, TallyWords, bound, resolution_text, tally};
-use crate::show::{Change, Paragraph, capital, counted, listed, listed_or_counted, percent, some_cases};
+use crate::show::{Change, Paragraph, TOO_WIDE, capital, counted, listed, listed_or_counted, some_cases};
 
 /// Returns the answer: the number of workloads at which each target is fastest, the ties and the undecided ones.
 pub(super) fn headline(summary: &Summary) -> String {
@@ -63,7 +64,8 @@ pub(super) fn headline(summary: &Summary) -> String {
 }
 
 /// Returns a sentence such as `Overall: xfs +2 % [-1 +6], btrfs -51 % [-52 -50] against ext4 (in this run).` Returns
-/// `None` if no target is compared over several cases, or if there are more targets than a sentence holds.
+/// `None` if no target is compared over several cases. Of more targets than a sentence holds, it names the fastest and
+/// the slowest.
 pub(super) fn overall(summary: &Summary) -> Option<String> {
     const NAMED: usize = 4;
     let is_answered = summary.cases.len() > 1 && summary.is_judged() && risks::only_safe(summary).is_none();
@@ -77,8 +79,28 @@ pub(super) fn overall(summary: &Summary) -> Option<String> {
             .then(|| format!("{} {}", target.label(), Change::from_comparison(comparison).text()))
     };
     let changes: Vec<String> = targets.filter_map(change).collect();
-    let is_shown = (1..=NAMED).contains(&changes.len());
-    is_shown.then(|| format!("Overall: {} against {} (in this run).", changes.join(", "), summary.reference_name()))
+    let changes = match changes.len() {
+        0 => return None,
+        1..=NAMED => changes.join(", "),
+        _ => ends_of_overall(summary)?,
+    };
+    Some(format!("Overall: {changes} against {} (in this run).", summary.reference_name()))
+}
+
+/// Returns the fastest and the slowest target over all cases: `from xfs +4 % [+2 +6] to btrfs -85 % [-87 -83]`.
+fn ends_of_overall(summary: &Summary) -> Option<String> {
+    /// Longer text would fill the screen with names.
+    const LONGEST: usize = 120;
+    let targets = summary.targets.iter().zip(&summary.overall);
+    let mut found: Vec<(&TargetSummary, &Comparison)> =
+        targets.filter_map(|(target, overall)| Some((target, &overall.as_ref()?.comparison))).collect();
+    found.retain(|(_, comparison)| comparison.verdict != Verdict::NotJudged);
+    found.sort_by(|(_, a), (_, b)| b.ratio.total_cmp(&a.ratio));
+    let shown = |(target, comparison): &(&TargetSummary, &Comparison)| {
+        format!("{} {}", target.label(), Change::from_comparison(comparison).text())
+    };
+    let text = format!("from {} to {}", shown(found.first()?), shown(found.last()?));
+    (text.len() <= LONGEST).then_some(text)
 }
 
 /// Returns the beginning of a headline if some cases are withheld: their number, the reasons and the remedies.
@@ -117,6 +139,17 @@ pub(super) fn withheld_reasons(summary: &Summary) -> Vec<(&Withheld, Vec<String>
         }
     }
     reasons
+}
+
+/// Returns the beginning of a headline if a target is simulated.
+pub(super) fn simulated(summary: &Summary) -> Option<String> {
+    let simulated: Vec<String> =
+        summary.targets.iter().filter(|target| target.simulated).map(TargetSummary::label).collect();
+    match simulated.len() {
+        0 => None,
+        all if all == summary.targets.len() => Some("Simulated times: no file system is measured. ".to_owned()),
+        _ => Some(format!("Simulated times on {}: no file system is measured there. ", listed(&simulated))),
+    }
 }
 
 /// Writes each case's finding.
@@ -182,30 +215,43 @@ fn directions(summary: &Summary, case: &Workload, open: &[usize]) -> String {
         .collect()
 }
 
-/// Returns the lead of the winner over its closest rival.
+/// The headline names at most this number of rivals that are not the closest.
+const RIVALS_NAMED: usize = 3;
+
+/// Returns the lead of the winner over its closest rival, and over the others. Of many others, it names the slowest.
 fn margin(summary: &Summary, case: &Workload, winner: usize) -> String {
-    let rivals = (0..case.cells.len()).filter(|target| *target != winner && case.ranking.may_win(*target));
     // The closest rival is the one that the winner leads by the smallest ratio of speeds.
-    let lead = |ratio: f64| if case.better == fsb_model::Better::Higher { ratio } else { 1.0 / ratio };
-    let closest = rivals
-        .filter_map(|rival| Some((rival, case.ranking.comparison(rival, winner)?)))
-        .min_by(|(_, a), (_, b)| lead(a.ratio).total_cmp(&lead(b.ratio)));
-    let Some((rival, comparison)) = closest else { return String::new() };
-    // Like the table, the headline gives the change against the baseline if the baseline is one of the two.
-    let of_rival = case.ranking.comparison(winner, rival).filter(|_| winner == summary.reference);
-    let Change { center, ends } = Change::from_comparison(of_rival.as_ref().unwrap_or(&comparison));
-    let interval = ends.map(|(lo, hi)| format!(" ({} CI {lo} to {hi})", level(comparison.level))).unwrap_or_default();
-    let what = if case.better == fsb_model::Better::Higher { "" } else { " in time" };
-    let name = summary.targets[rival].label();
-    match of_rival {
-        Some(_) => format!(": {name} {center}{what}{interval}"),
-        None => format!(": {center}{what} against {name}{interval}"),
-    }
+    let lead = |ratio: f64| if case.better == Better::Higher { ratio } else { 1.0 / ratio };
+    let rivals = (0..case.cells.len()).filter(|target| *target != winner && case.ranking.may_win(*target));
+    let compared = |rival: usize| Some((rival, lead(case.ranking.comparison(rival, winner)?.ratio)));
+    let mut rivals: Vec<(usize, f64)> = rivals.filter_map(compared).collect();
+    rivals.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+    let rivals: Vec<usize> = rivals.into_iter().map(|(rival, _)| rival).collect();
+    let Some((closest, others)) = rivals.split_first() else { return String::new() };
+    let Change { center, interval } = change_of_lead(summary, case, winner, *closest);
+    let what = if case.better == Better::Higher { "" } else { " in time" };
+    let interval = interval.map(|interval| format!(" (95 % CI {})", interval.in_words())).unwrap_or_default();
+    let said = |rival: usize, change: &str| match winner == summary.reference {
+        true => format!("{} {change}", summary.targets[rival].label()),
+        false => format!("{change} against {}", summary.targets[rival].label()),
+    };
+    let shown = |rival: &usize| said(*rival, &change_of_lead(summary, case, winner, *rival).text());
+    let others = match others {
+        many if many.len() > RIVALS_NAMED => {
+            let slowest = many.last().map(shown).unwrap_or_default();
+            format!("; {} are slower, up to {slowest}", counted(many.len(), "other"))
+        }
+        few => few.iter().map(|rival| format!("; {}", shown(rival))).collect(),
+    };
+    format!(": {}{interval}{others}", said(*closest, &format!("{center}{what}")))
 }
 
-/// Formats a level: `95 %`, `98.3 %`.
-pub(crate) fn level(level: f64) -> String {
-    percent((level * 1e3).round() / 1e3)
+/// Returns the change between the winner and a rival. Like the table, the headline gives the change against the baseline
+/// if the baseline is one of the two.
+fn change_of_lead(summary: &Summary, case: &Workload, winner: usize, rival: usize) -> Change {
+    let (baseline, candidate) = if winner == summary.reference { (winner, rival) } else { (rival, winner) };
+    let found = case.ranking.comparison(baseline, candidate);
+    found.map_or(Change { center: String::new(), interval: None }, |found| Change::from_comparison(&found))
 }
 
 /// Names the targets that are slower than every contender, then those that are slower than some of them.
@@ -240,7 +286,10 @@ fn alone(case: &Workload, only: usize) -> String {
     let interval = estimate
         .interval
         .filter(|_| estimate.is_judged())
-        .map(|Interval { lo, hi }| format!(" (95 % CI {} to {})", case.unit.show(lo), case.unit.show(hi)))
+        .map(|found| match found {
+            wide if wide.relative_half_width() > 1.0 => format!(" (95 % CI {TOO_WIDE})"),
+            Interval { lo, hi } => format!(" (95 % CI {} to {})", case.unit.show(lo), case.unit.show(hi)),
+        })
         .unwrap_or_default();
     format!("{}: {}{interval}.", case.workload, case.unit.show(estimate.value))
 }

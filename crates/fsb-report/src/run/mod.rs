@@ -127,7 +127,8 @@ impl Summary {
         summary.explanations = explanations;
         headline::add_findings(&mut summary);
         let preface = interference::preface(trials).or_else(|| headline::withheld(&summary));
-        summary.answer = preface.unwrap_or_default() + &headline::headline(&summary);
+        let simulated = headline::simulated(&summary).unwrap_or_default();
+        summary.answer = simulated + &preface.unwrap_or_default() + &headline::headline(&summary);
         if let Some(line) = neighbours::strongest(&summary) {
             summary.answer = format!("{} {line}", summary.answer);
         }
@@ -221,6 +222,7 @@ fn targets(record: &RunRecord) -> Vec<TargetSummary> {
         name: target.name.clone(),
         what: what(target),
         file_system: target.file_system().map(|spec| spec.fs.clone()),
+        simulated: target.is_simulated(),
         failed: record.targets.get(&target.name).and_then(|found| found.failed.clone()),
         unjudged: record.unjudged_target(target),
         unavailable: record.targets.get(&target.name).and_then(|found| found.unavailable.clone()),

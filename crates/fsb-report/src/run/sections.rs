@@ -7,7 +7,6 @@ use fsb_model::{Unit, metric};
 use fsb_stats::{Comparison, LEVEL, RankingOutcome, Verdict};
 
 use super::environment::EnvironmentTable;
-use super::headline::level;
 use super::latency::{self, quantile_name};
 use super::published::{Published, PublishedClaim, PublishedLayout, PublishedRow};
 use super::summary::{BlockGroup, Measured, Summary, TargetSummary, Workload};
@@ -279,7 +278,7 @@ fn against(comparison: &Comparison) -> TableCell {
     TableCell::change(&Judged::of_target(comparison), "")
 }
 
-/// Returns the caption of the table of numbers. If several comparisons hold together, it states the level of each one.
+/// Returns the caption of the table of numbers. It states whether several comparisons hold together.
 fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
     let caption = "Estimates with 95 % intervals, and their trials";
     let compared = workload.cells.iter().filter_map(|cell| cell.against.as_ref());
@@ -288,11 +287,7 @@ fn caption_of_numbers(summary: &Summary, workload: &Workload) -> String {
     if highest <= LEVEL {
         return caption.to_owned();
     }
-    format!(
-        "{caption}. The intervals of all changes against {} hold together at 95 %, so each alone has a level of {}.",
-        summary.reference_name(),
-        level(highest)
-    )
+    format!("{caption}. The intervals of all changes against {} hold together at 95 %.", summary.reference_name())
 }
 
 fn p_value(p: f64) -> String {

@@ -176,6 +176,9 @@ pub struct TargetSummary {
     pub what: String,
     /// The name of its file system, if it has one.
     pub file_system: Option<String>,
+    /// Whether its times are simulated, so that they say nothing of a file system.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub simulated: bool,
     /// The reason why nothing could be measured on it.
     pub failed: Option<String>,
     /// The reason why it has numbers but is not ranked beside others.

@@ -377,6 +377,62 @@ fn slower_means_slower_than_every_contender() {
     assert!(finding.ends_with("; btrfs is slower."), "{finding}");
 }
 
+/// The headline of a single case names every target, however slow, and has the level of the table.
+#[test]
+fn the_headline_names_a_loser_with_its_distance() {
+    let headline = |label: &str| {
+        let (mut record, mut trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
+        record.cells.retain(|cell| cell.label == label);
+        trials.retain(|trial| trial.workload == label);
+        Summary::of_run(&record, &trials).headline
+    };
+    let first = headline("random write 4K, durable each");
+    assert!(first.starts_with("xfs is fastest at random write 4K, durable each: +"), "{first}");
+    assert!(first.contains(" % against ext4 (95 % CI +") && !first.contains("98.3"), "{first}");
+    assert!(first.contains("; +") && first.ends_with("] against btrfs."), "{first}");
+    let of_baseline = headline("rename 4K files");
+    assert!(of_baseline.contains(": xfs -") && of_baseline.contains("; btrfs -"), "{of_baseline}");
+}
+
+#[test]
+fn more_targets_than_a_sentence_holds_have_a_first_and_a_last_one() {
+    let (record, trials) = sample::run(&["ext4", "xfs", "btrfs", "ext4,noatime", "xfs,noatime", "btrfs,noatime"], 10);
+    let overall = Summary::of_run(&record, &trials).overall_answer.unwrap();
+    assert!(overall.starts_with("Overall: from ") && overall.contains(" to btrfs"), "{overall}");
+}
+
+#[test]
+fn an_emulated_run_names_the_reason() {
+    let (mut record, trials) = sample::run(&["ext4", "xfs"], 6);
+    record.emulated = true;
+    record.vm = Some(fsb_model::host::VmRecord { acceleration: "no /dev/kvm".to_owned(), ..Default::default() });
+    let summary = Summary::of_run(&record, &trials);
+    let start = "Emulated (TCG: no /dev/kvm): a functional run. 12 workloads in 6 blocks";
+    assert!(summary.headline.starts_with(start), "{}", summary.headline);
+    for format in ["text", "markdown", "html", "json"] {
+        let text = shown(format, &summary, &trials).replace('\u{a0}', " ").replace("\n  ", " ");
+        assert!(text.contains("mulated (TCG: no /dev/kvm): a functional run"), "{format}");
+    }
+}
+
+#[test]
+fn simulated_times_are_named_on_every_output() {
+    let (record, trials) = sample::run(&["null", "xfs"], 6);
+    let summary = Summary::of_run(&record, &trials);
+    let start = "Simulated times on null: no file system is measured there. ";
+    assert!(summary.headline.starts_with(start), "{}", summary.headline);
+    for format in ["text", "markdown", "html", "json"] {
+        let text = shown(format, &summary, &trials).replace(['\u{a0}', '\n'], " ");
+        assert!(text.contains("Simulated times on null"), "{format}");
+    }
+    assert_eq!(serde_json::to_value(&summary).unwrap()["targets"][0]["simulated"], true);
+    let (record, trials) = sample::run(&["null", "slow=null,slowdown=10%"], 6);
+    let all = Summary::of_run(&record, &trials).headline;
+    assert!(all.starts_with("Simulated times: no file system is measured. "), "{all}");
+    let (record, trials) = sample::run(&["ext4", "xfs"], 6);
+    assert!(!Summary::of_run(&record, &trials).headline.contains("imulated"));
+}
+
 #[test]
 fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     let (record, trials) = sample::run(&["ext4", "xfs", "btrfs"], 10);
@@ -393,8 +449,8 @@ fn a_difference_that_the_page_does_not_confirm_has_a_word_and_a_mark() {
     for format in ["text", "markdown", "html"] {
         let text = shown(format, &summary, &trials).replace('\u{a0}', " ").replace("\n  ", " ");
         let legend = match format {
-            "text" => "† significant alone.",
-            _ => "† perhaps: not significant after correction for all pairs at 12 cases.",
+            "text" => "Tested over all rows: no common letter, >3 % apart; † differs per row only",
+            _ => "† its interval excludes 0, but not if tested over all of them",
         };
         assert!(text.contains(legend), "{format}");
         assert!(!text.contains("no difference larger than 5 %"), "{format}");

@@ -113,7 +113,9 @@ fn cell(summary: &Summary, workload: &Workload, measured: &Measured) -> CellView
     let alone = !summary.is_comparison() && summary.unjudged.is_none();
     CellView {
         value: Some(show(estimate.value)),
-        interval: interval.map(|interval| [show(interval.lo), show(interval.hi)]),
+        interval: interval
+            .filter(|found| found.relative_half_width() <= 1.0)
+            .map(|found| [show(found.lo), show(found.hi)]),
         half_width: interval.filter(|_| alone).map(|interval| interval.relative_half_width()),
         judged: measured.against.as_ref().map(Judged::of_target),
         mark: mark(summary, measured),
@@ -156,20 +158,25 @@ fn legend(summary: &Summary, rows: &[Row<'_>]) -> Vec<String> {
 
 /// Explains the table with names in full.
 fn explanation(summary: &Summary, rows: &[Row<'_>]) -> Option<String> {
+    let together = (summary.targets.len() > 2).then_some("The intervals of a row hold together.");
     let marks = legend_of_marks(rows, summary.theta);
+    let marks: Vec<&str> = together.into_iter().chain(marks.as_deref()).collect();
+    let marks = (!marks.is_empty()).then(|| marks.join(" "));
     baseline(summary, rows, &summary.reference_name(), marks).filter(|_| summary.compares())
 }
 
-/// Returns text such as `Change against ext4, 95 % intervals for each row. * more than 3 % faster or slower.`
-/// Returns `None` if nothing is compared.
+/// Returns text such as `Change against ext4, 95 % interval per row. * more than 3 % faster or slower.` All intervals
+/// of a page have this level: with more than two targets, those of a row together. Returns `None` if nothing is
+/// compared.
 fn baseline(summary: &Summary, rows: &[Row<'_>], name: &str, marks: Option<String>) -> Option<String> {
     let compared = || summary.cases.iter().flat_map(|row| &row.cells).filter_map(|cell| cell.against.as_ref());
     compared().next()?;
     let is_judged = compared().any(|comparison| comparison.verdict != Verdict::NotJudged);
-    let interval = match (is_judged, rows.len()) {
-        (false, _) => "",
-        (true, 1) => " with 95 % interval, in this run",
-        (true, _) => ", 95 % intervals for each row",
+    let interval = match (is_judged, rows.len(), summary.targets.len()) {
+        (false, ..) => "",
+        (true, 1, 2) => " with 95 % interval, in this run",
+        (true, 1, _) => " with 95 % intervals, all together, in this run",
+        (true, ..) => ", 95 % interval per row",
     };
     let less = if rows.iter().any(|row| row.better == Better::Lower) { " Of times, less is better." } else { "" };
     let marks = marks.map(|marks| format!(" {marks}"));

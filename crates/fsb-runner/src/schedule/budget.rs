@@ -263,27 +263,71 @@ impl Schedule<'_> {
         });
     }
 
-    /// Leaves out the last cells of a plan if the budget can judge most cells but not all of them: verdicts on eight
-    /// workloads are worth more than undecided numbers of twelve. If the budget can judge fewer than half, all are
-    /// described. Returns the number of remaining cells if some were left out.
-    pub(super) fn leave_cells_to_judge(&mut self, basis: &Basis<'_>, planned: &Decision) -> Option<usize> {
-        let (all, record) = (basis.cases.len(), &self.run.record);
-        let asked = matches!(record.plan.repetition, Repetition::Blocks { .. });
-        // A single target has no ratio to judge.
-        let judges = record.unjudged().is_none() && record.plan.targets.len() > 1;
-        let in_rounds = self.held_cells().iter().all(|cell| self.cells[*cell].unit.is_some());
-        if asked || !judges || planned.blocks >= FEWEST_BLOCKS_JUDGED || !in_rounds {
+    /// Leaves out cells if the budget can judge some cells but not all of them: verdicts on a few workloads are worth
+    /// more than undecided numbers of many. If the budget can judge none, all are described. Returns the indexes of
+    /// the remaining cases if some were left out.
+    pub(super) fn leave_cells_to_judge(&mut self, basis: &Basis<'_>, planned: &Decision) -> Option<Vec<usize>> {
+        if !self.prefers_verdicts() || planned.blocks >= FEWEST_BLOCKS_JUDGED {
             return None;
         }
         let judged = basis.judged();
-        if judged >= all || judged * 2 < all {
+        if judged.is_empty() {
             return None;
         }
-        let gone = self.held_cells().split_off(judged);
+        let held = self.held_cells();
+        let gone: Vec<usize> =
+            (0..held.len()).filter(|index| !judged.contains(index)).map(|index| held[index]).collect();
         self.leave_out(&gone, LeftOut::Budget);
         let elapsed = self.run.started.elapsed().as_secs_f64();
-        self.say_left_out(elapsed + basis.seconds_to_judge(all));
+        self.say_left_out(elapsed + basis.seconds_to_judge());
         Some(judged)
+    }
+
+    /// Returns whether cells are left out so that the others can be judged. A single target has no ratio to judge, and
+    /// a matrix leaves out sizes evenly.
+    fn prefers_verdicts(&self) -> bool {
+        let record = &self.run.record;
+        let asked = matches!(record.plan.repetition, Repetition::Blocks { .. });
+        !asked && record.unjudged().is_none() && record.plan.targets.len() > 1 && self.grid().is_empty()
+    }
+
+    /// Leaves out cells after `made` blocks, if blocks take so much longer than warm-up that the budget would end the
+    /// run with too few to judge any cell. What was measured of these cells counts for nothing. Time alone decides,
+    /// never a value.
+    pub(super) fn leave_cells_to_finish(&mut self, made: u32) -> Result<(), RunError> {
+        let missing = FEWEST_BLOCKS_JUDGED.saturating_sub(made);
+        let left = self.seconds_of_budget_left();
+        if made == 0 || missing == 0 || left.is_infinite() || self.cut || !self.prefers_verdicts() {
+            return Ok(());
+        }
+        let held = self.held_cells();
+        let seconds: Vec<f64> = held.iter().map(|cell| self.cells[*cell].block_seconds).collect();
+        let measured: f64 = seconds.iter().sum();
+        let base = (self.last_block_seconds - measured).max(self.making.iter().sum());
+        let removing = held.iter().map(|cell| self.cells[*cell].removing).fold(0.0, f64::max);
+        let room = (left - self.closing(removing)) / f64::from(missing) / LONGER - base;
+        let kept = fitting_within(&seconds, room);
+        if kept.is_empty() || kept.len() == held.len() {
+            return Ok(());
+        }
+        let gone: Vec<usize> = (0..held.len()).filter(|index| !kept.contains(index)).map(|index| held[index]).collect();
+        self.leave_out(&gone, LeftOut::Budget);
+        self.discard(&gone)?;
+        let elapsed = self.run.started.elapsed().as_secs_f64();
+        self.say_left_out(elapsed + (base + measured) * f64::from(missing) * LONGER);
+        self.save()
+    }
+
+    /// Marks the trials of these cells as superseded, and removes the cells from the blocks so far.
+    fn discard(&mut self, cells: &[usize]) -> Result<(), RunError> {
+        let labels = self.labels(cells);
+        let run = &mut self.run;
+        let gone = |trial: &&mut Trial| trial.block > 0 && labels.contains(&trial.workload);
+        run.trials.iter_mut().filter(gone).for_each(|trial| trial.superseded = true);
+        for order in run.record.order.iter_mut().filter(|order| order.block > 0) {
+            order.cells.retain(|label| !labels.contains(label));
+        }
+        run.journal.rewrite(&run.trials).map_err(RunError::Journal)
     }
 
     /// Returns the reason why no block follows the `made` ones, or `None` if another one follows. The last block took
@@ -422,6 +466,17 @@ impl Schedule<'_> {
     fn budget_seconds(&self) -> f64 {
         self.run.record.plan.repetition.budget().unwrap_or_default().as_secs_f64()
     }
+}
+
+/// Returns the indexes of the cells that fit within `room` seconds: each in its turn, if it fits beside those before.
+fn fitting_within(seconds: &[f64], room: f64) -> Vec<usize> {
+    let mut used = 0.0;
+    let fits = |index: &usize| {
+        let fits = used + seconds[*index] <= room;
+        used += if fits { seconds[*index] } else { 0.0 };
+        fits
+    };
+    (0..seconds.len()).filter(fits).collect()
 }
 
 /// Returns the seconds with a margin for the unforeseen, and for the memory that a larger budget allows to be touched.

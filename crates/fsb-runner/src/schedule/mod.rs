@@ -4,6 +4,8 @@ mod budget;
 mod plan;
 pub(crate) mod planner;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -33,14 +35,22 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
         plan::say_estimate(&mut run);
     }
     resume::same_named(&run.record).map_err(RunError::OtherDevice)?;
-    let request = Setup {
+    let resumes = run.record.segments.len() > 1;
+    let mut request = Setup {
         memory_needed: Some(memory::needed(&run.record.plan, run.record.placement.as_ref(), &run.work)),
         ..setup(&run.record)
     };
+    if resumes {
+        request.patience = None;
+    }
     let opened = {
         let observer = &mut *run.observer;
         run.agent.open(&request, &mut |progress| observer.event(&Event::Opening(&progress)))?
     };
+    if resumes {
+        // The blocks were planned for a budget that had held the preparation of the machine already.
+        run.started = Instant::now();
+    }
     resume::same_media(&run.record.media, &opened.media).map_err(RunError::OtherDevice)?;
     resume::same_files(run.record.vm.as_ref(), opened.vm.as_ref()).map_err(RunError::OtherKernel)?;
     run.record.media = opened.media;
@@ -51,6 +61,9 @@ pub fn measure(mut run: Run<'_>) -> Result<(RunRecord, Vec<Trial>), RunError> {
     run.record.host = opened.host;
     run.record.vm = opened.vm.or(run.record.vm);
     run.record.emulated |= opened.emulated;
+    if let Some(why) = run.record.emulation() {
+        run.observer.event(&Event::Emulates { why });
+    }
     for warning in opened.warnings.into_iter().chain(injected::warning()) {
         run.observer.event(&Event::Warning(&warning));
         if !run.record.warnings.contains(&warning) {
@@ -209,6 +222,9 @@ impl Schedule<'_> {
         past.into_iter().for_each(|analysis| drop(self.judge(analysis)));
         let (mut last, mut longest) = (None::<f64>, 0.0_f64);
         loop {
+            if !self.run.judge.draws_targets() {
+                self.leave_cells_to_finish(made)?;
+            }
             let judgment = self.judge(made);
             if let Some(reason) = judgment.stop {
                 return Ok(reason);
@@ -303,6 +319,7 @@ impl Schedule<'_> {
         self.run.record.order.push(order.clone());
         self.save()?;
         let targets: Vec<usize> = order.targets.iter().filter_map(|name| self.target_of(name)).collect();
+        self.cells.iter_mut().for_each(|cell| cell.block_seconds = 0.0);
         let cells = order.cells.iter().filter_map(|label| self.cell_of(label)).collect();
         let groups = if self.side_by_side { vec![targets] } else { targets.into_iter().map(|one| vec![one]).collect() };
         let block = Block { order, groups, cells, is_traced: self.tracing };
@@ -623,6 +640,7 @@ impl Schedule<'_> {
         if measure.block.is_warmup() {
             self.cells[measure.cell].learn(target, &reply, self.free);
         }
+        self.cells[measure.cell].block_seconds += reply.spent.total();
         let superseded = superseded || self.note_time(measure, &reply);
         let started = std::mem::replace(&mut self.trial_started, wall_clock::now());
         let trial = Trial { superseded, ..self.trial(measure, target, reply, provisioned, started) };

@@ -110,7 +110,8 @@ impl Schedule<'_> {
         let basis = Basis { rotation, ..self.basis(&cases, left) };
         let mut decided = basis.decide();
         if let Some(judged) = self.leave_cells_to_judge(&basis, &decided) {
-            decided = Basis { cases: &cases[..judged], ..basis }.decide();
+            let cases: Vec<Case> = judged.into_iter().map(|index| cases[index].clone()).collect();
+            decided = Basis { cases: &cases, ..basis }.decide();
         }
         self.note(&decided);
         self.say_preparation();

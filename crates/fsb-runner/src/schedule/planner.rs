@@ -209,17 +209,25 @@ impl Basis<'_> {
         self.decision(blocks, scale, rounds, interim_analyses)
     }
 
-    /// Returns the number of cells, from the first one on, that the budget holds often enough to judge them. All must
-    /// be in rounds.
-    pub(super) fn judged(&self) -> usize {
-        let held = |cells: &usize| self.seconds_to_judge(*cells) <= self.to_fill();
-        (0..=self.cases.len()).rev().find(held).unwrap_or(0)
+    /// Returns the cells that the budget holds often enough to judge them, by their index: each in its turn, if it fits
+    /// beside those before.
+    pub(super) fn judged(&self) -> Vec<usize> {
+        let (mut judged, mut cases) = (Vec::new(), Vec::new());
+        for (index, case) in self.cases.iter().enumerate() {
+            cases.push(case.clone());
+            if (Basis { cases: &cases, ..*self }).decide().blocks >= FEWEST_BLOCKS_JUDGED {
+                judged.push(index);
+            } else {
+                cases.pop();
+            }
+        }
+        judged
     }
 
-    /// Returns the seconds of the fewest blocks that judge the first `cells`. All must be in rounds.
-    pub(super) fn seconds_to_judge(&self, cells: usize) -> f64 {
-        let some = Basis { cases: &self.cases[..cells], ..*self };
-        some.block_seconds(1.0, FEWEST_WITHOUT_CHOICE) * f64::from(fewest_blocks(self.rotation.max(1)))
+    /// Returns the seconds of the fewest blocks that judge all cells, with the shortest samples.
+    pub(super) fn seconds_to_judge(&self) -> f64 {
+        let fewest = if self.interim { fewest_blocks(self.rotation.max(1)) } else { FEWEST_BLOCKS_JUDGED };
+        self.block_seconds(shortest(self.asked), FEWEST_WITHOUT_CHOICE) * f64::from(fewest)
     }
 
     /// Returns the seconds of each cell in a block, on all targets together, with samples of the desired length.
@@ -769,15 +777,40 @@ mod tests {
     #[test]
     fn a_budget_that_cannot_judge_all_judges_the_first_of_the_plan() {
         let all_in_rounds = all_in_rounds(12, 0.01);
-        let basis = |all_in_rounds, left| basis(all_in_rounds, 2, Repetition::Budget { seconds: left }, left);
-        assert_eq!(basis(&all_in_rounds, 280.0).judged(), 12);
-        let few = basis(&all_in_rounds, 15.0);
-        let judged = few.judged();
-        assert!((1..12).contains(&judged) && few.decide().blocks < fewest_blocks(2), "{judged}");
-        assert!(basis(&all_in_rounds[..judged], 15.0).decide().blocks >= fewest_blocks(2));
-        // The time of all cells is a budget that judges them.
-        assert_eq!(basis(&all_in_rounds, few.seconds_to_judge(12) / FILL + 0.1).judged(), 12);
-        assert_eq!(basis(&all_in_rounds, 0.1).judged(), 0);
+        fn of_budget(cases: &[Case], left: f64) -> Basis<'_> {
+            basis(cases, 2, Repetition::Budget { seconds: left }, left)
+        }
+        assert_eq!(of_budget(&all_in_rounds, 280.0).judged().len(), 12);
+        // The second budget judges one of twelve.
+        for left in [15.0, 9.0] {
+            let few = of_budget(&all_in_rounds, left);
+            let judged = few.judged();
+            assert!((1..12).contains(&judged.len()) && few.decide().blocks < fewest_blocks(2), "{judged:?}");
+            let cases: Vec<Case> = judged.iter().map(|index| all_in_rounds[*index].clone()).collect();
+            assert!(of_budget(&cases, left).decide().blocks >= fewest_blocks(2));
+            // The time of all cells is a budget that judges them.
+            assert_eq!(of_budget(&all_in_rounds, few.seconds_to_judge() / FILL + 0.1).judged().len(), 12);
+        }
+        assert!(of_budget(&all_in_rounds, 0.1).judged().is_empty());
+    }
+
+    #[test]
+    fn sequential_trials_are_left_out_as_well_so_that_the_rest_is_judged() {
+        let case = |seconds: f64| {
+            let mut create = sequential("create", json!({"files": 1000, "durability": "end"}), &[(1000, seconds)]);
+            create.sample_seconds = seconds;
+            Case::Sequential(Box::new(create))
+        };
+        // A long case in the middle does not keep the short ones behind it from being judged.
+        let cases = [case(1.0), case(600.0), case(1.0)];
+        let repetition = Repetition::Budget { seconds: 60.0 };
+        let basis = Basis { cases: &cases, repetition, left: 60.0, ..BASIS };
+        assert!(basis.decide().blocks < FEWEST_BLOCKS_JUDGED);
+        assert_eq!(basis.judged(), [0, 2]);
+        let mixed = [all_in_rounds(1, 0.01), cases.to_vec()].concat();
+        let basis = Basis { cases: &mixed, interim: true, ..basis };
+        assert!(basis.decide().blocks < FEWEST_BLOCKS_JUDGED);
+        assert_eq!(basis.judged(), [0, 1, 3]);
     }
 
     #[test]

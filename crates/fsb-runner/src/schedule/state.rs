@@ -189,6 +189,8 @@ pub(super) struct CellState {
     pub(super) settled: bool,
     /// Seconds of removing its files, as warm-up measured them.
     pub(super) removing: f64,
+    /// Seconds of all its trials in the last block.
+    pub(super) block_seconds: f64,
     /// The costs that warm-up measured on each target, as a whole.
     pub(super) sequential_costs: Vec<SequentialCost>,
     /// The costs that warm-up measured on each target, in rounds.
@@ -213,6 +215,7 @@ impl CellState {
             too_long: false,
             settled: false,
             removing: 0.0,
+            block_seconds: 0.0,
             sequential_costs: Vec::new(),
             unit_costs: Vec::new(),
             space_of_run: 0,

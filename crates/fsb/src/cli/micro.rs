@@ -307,6 +307,10 @@ impl Journal for NullJournal {
     fn trial(&mut self, _: &Trial) -> Result<(), Tried> {
         Ok(())
     }
+
+    fn rewrite(&mut self, _: &[Trial]) -> Result<(), Tried> {
+        Ok(())
+    }
 }
 
 /// Shows the progress, and notes when trials end. The plan of the blocks is not shown, because the log says when they

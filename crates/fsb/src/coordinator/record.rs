@@ -182,6 +182,10 @@ impl Journal for DirectoryJournal {
     fn trial(&mut self, trial: &Trial) -> Result<(), Tried> {
         self.0.append(trial).map_err(tried)
     }
+
+    fn rewrite(&mut self, trials: &[Trial]) -> Result<(), Tried> {
+        self.0.rewrite_trials(trials).map_err(tried)
+    }
 }
 
 fn tried(error: StoreError) -> Tried {

@@ -425,6 +425,12 @@ impl Receiving<'_> {
                 }
                 self.trials.push(trial);
             }
+            Line::Trials(trials) => {
+                if let Some(directory) = &mut self.directory {
+                    directory.rewrite_trials(&trials)?;
+                }
+                self.trials = trials.into_owned();
+            }
             Line::Row { block, workload, rounds } => self.show(&Event::Case { block, workload: &workload, rounds }),
             Line::Begin { target, workload } => self.show(&Event::Trial { target: &target, workload: &workload }),
         }

@@ -56,6 +56,8 @@ pub enum Line<'a> {
     Record(Box<Cow<'a, RunRecord>>),
     /// A trial that ended.
     Trial(Box<Cow<'a, Trial>>),
+    /// All trials so far, which replace those before.
+    Trials(Cow<'a, [Trial]>),
     /// A cell begins on all targets.
     Row { block: u32, workload: Cow<'a, str>, rounds: u32 },
     /// A sequential trial begins.
@@ -185,6 +187,10 @@ impl Journal for Stream {
 
     fn trial(&mut self, trial: &Trial) -> Result<(), Tried> {
         send(&Line::Trial(Box::new(Cow::Borrowed(trial))))
+    }
+
+    fn rewrite(&mut self, trials: &[Trial]) -> Result<(), Tried> {
+        send(&Line::Trials(Cow::Borrowed(trials)))
     }
 }
 

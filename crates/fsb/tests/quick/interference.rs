@@ -155,7 +155,7 @@ fn verdicts_on_sequential_trials_that_were_mostly_affected_are_withheld() {
     let output = run(scratch.path(), "run", &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
-    assert!(screen.starts_with("With interference in "), "{screen}");
+    assert!(screen.starts_with("Simulated times: no file system is measured. With interference in "), "{screen}");
     assert!(
         !screen.contains("fastest")
             && screen.replace('\n', " ").contains(": not judged: most trials were affected by interference"),

@@ -494,10 +494,10 @@ fn a_report_shows_numbers_and_judges_nothing() {
     run_marked(scratch.path(), "out", true);
     for (format, says) in [
         ("text", "Emulated: a functional run."),
-        ("markdown", "**Emulated: a functional run."),
+        ("markdown", "**Simulated times: no file system is measured. Emulated: a functional run."),
         ("csv", ",emulated: a functional run\n"),
         ("json", "\"unjudged\": \"emulated: a functional run\""),
-        ("html", "<h1>Emulated: a functional run."),
+        ("html", "<h1>Simulated times: no file system is measured. Emulated: a functional run."),
     ] {
         let output = fsb(scratch.path(), &["report", "out", "--format", format]);
         expect_code(&output, 0);

@@ -147,16 +147,17 @@ fn a_slow_first_run_leaves_enough_blocks() {
 
 /// Headline, table, environment, report: the headline is the verdict, so that no sign needs a legend.
 #[test]
-fn a_single_case_needs_five_lines() {
+fn a_single_case_needs_five_lines_and_a_simulated_one_six() {
     let scratch = scratch();
     let targets = ["run", "null", "slow=null,slowdown=50%", "--blocks", "6", "--out", "run", "-q", "--", "true"];
     let output = fsb(scratch.path(), &targets);
     expect_code(&output, 0);
     let screen = stdout(&output);
     // On a busy machine, trust has a reason, which takes a line or two, and times may drift, which has a sign.
-    let most = if screen.contains("trust: high") { 5 } else { 7 };
+    let most = if screen.contains("trust: high") { 6 } else { 8 };
     let lines = screen.lines().filter(|line| *line != "  ~ not stationary.").count();
-    assert!((5..=most).contains(&lines), "{screen}");
+    assert!((6..=most).contains(&lines), "{screen}");
+    assert!(screen.starts_with("Simulated times: no file system is measured. "), "{screen}");
     assert!(screen.contains("95 % interval"), "{screen}");
 }
 
