@@ -19,6 +19,7 @@ use crate::run::{
     BlockOrder, ControlRecord, MediumRecord, Placement, PlacementReason, RunRecord, Segment, TargetRecord,
 };
 use crate::stop::{RaceEnd, Shortfall, StopReason, StoppingRule, WidestInterval};
+use crate::storage::{Layer, StorageFlaw};
 use crate::target::{FileSystemSpec, Medium, Target, TargetKind};
 use crate::traced::Traced;
 use crate::trial::{Interference, Trial};
@@ -676,6 +677,37 @@ impl<'v> Anonymiser<'v> {
         }
     }
 
+    /// Replaces the name of a device, unless the kernel gives such names by itself.
+    fn device_name(&mut self, name: &mut String) {
+        if !is_kernel_name(name) {
+            let before = std::mem::take(name);
+            *name = self.replaced(Identifying::Devices, "names of devices", "device", before);
+        }
+    }
+
+    fn layer(&mut self, layer: &mut Layer) {
+        match layer {
+            Layer::FileSystem { driver } => self.word("names of drivers", driver),
+            Layer::Overlay { upper, volatile: _ } => {
+                upper.iter_mut().for_each(|upper| self.directory("upper directories of overlays", upper));
+            }
+            Layer::Loop { device, file, direct: _ } => {
+                self.device_name(device);
+                file.iter_mut().for_each(|file| self.directory("files behind loop devices, and their mounts", file));
+            }
+            Layer::Stacked { device, role } => {
+                if device.starts_with("dm-") {
+                    self.remove(Identifying::Devices, "names of mapped devices", role);
+                }
+                self.device_name(device);
+                role.iter_mut().for_each(|role| self.word("kinds of devices", role));
+            }
+            Layer::Disk { device, write_cache: _ } => self.device_name(device),
+            Layer::Memory { holder } => self.word("names of drivers", holder),
+            Layer::Unknown { reason } => self.text("reasons why storage is not known", [reason]),
+        }
+    }
+
     fn device(&mut self, device: &mut DeviceManifest) {
         let DeviceManifest {
             name,
@@ -692,10 +724,7 @@ impl<'v> Anonymiser<'v> {
             beneath,
         } = device;
         let is_mapped = name.starts_with("dm-");
-        if !is_kernel_name(name) {
-            let before = std::mem::take(name);
-            *name = self.replaced(Identifying::Devices, "names of devices", "device", before);
-        }
+        self.device_name(name);
         if is_mapped {
             self.remove(Identifying::Devices, "names of mapped devices", model);
         }
@@ -742,6 +771,7 @@ impl<'v> Anonymiser<'v> {
             driver,
             medium,
             device,
+            storage,
             notes,
             failed,
             unavailable,
@@ -765,6 +795,7 @@ impl<'v> Anonymiser<'v> {
         if let Some(device) = device {
             self.device(device);
         }
+        storage.iter_mut().for_each(|layer| self.layer(&mut layer.layer));
         self.text("notes on targets", notes.iter_mut().chain(failed).chain(unavailable));
         self.control_records(controls);
     }
@@ -791,6 +822,14 @@ impl<'v> Anonymiser<'v> {
                 UnbackedMemory::Reported { file } => self.directory("files of the kernel", file),
                 UnbackedMemory::LeftAlone | UnbackedMemory::TouchedInPart { touched: _, needed: _, seconds: _ } => {}
             },
+            Warning::Storage { target, flaw } => {
+                self.target_name(target);
+                match flaw {
+                    StorageFlaw::Memory { holder } => self.word("names of drivers", holder),
+                    StorageFlaw::Buffered { device } => self.device_name(device),
+                    StorageFlaw::Volatile => {}
+                }
+            }
             Warning::DirectoryInMemory { path } => self.directory("measured directories", path),
             Warning::TargetUnavailable { target, reason } => {
                 self.target_name(target);
@@ -1135,6 +1174,16 @@ mod tests {
             "large_disk": { "hostile7": {} },
             "targets": {
                 "hostile7": { "mount_options": ["rw", "relatime", "addr=hostile7", "user=hostile7", "subvol=/hostile7"],
+                    "storage": [
+                        { "depth": 0, "layer": "overlay", "upper": "/hostile7/upper", "volatile": false },
+                        { "depth": 1, "layer": "file_system", "driver": "HOSTILE7 hostile7" },
+                        { "depth": 2, "layer": "loop", "device": "hostile7-loop", "file": "/hostile7/f", "direct": true },
+                        { "depth": 3, "layer": "stacked", "device": "dm-3", "role": "hostile7-vg" },
+                        { "depth": 3, "layer": "stacked", "device": "hostile7-array", "role": "hostile7 raid" },
+                        { "depth": 4, "layer": "disk", "device": "hostile7-disk", "write_cache": "write_back" },
+                        { "depth": 4, "layer": "memory", "holder": "hostile7 memory" },
+                        { "depth": 4, "layer": "unknown", "reason": "hostile7 holds it" },
+                    ],
                     "requested_options": ["credentials=hostile7"], "device": device, "notes": ["mounted at /hostile7"],
                     "failed": "hostile7", "unavailable": "hostile7", "medium": "/dev/disk/by-id/hostile7",
                     "risks": [{ "cause": "device=hostile7", "loss": "a power failure may lose synced data" }],

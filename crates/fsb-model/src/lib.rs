@@ -27,6 +27,7 @@ pub mod set;
 pub mod shape;
 pub mod shell;
 pub mod stop;
+pub mod storage;
 pub mod target;
 pub mod timeline;
 pub mod traced;

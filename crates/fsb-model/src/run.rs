@@ -10,6 +10,7 @@ use crate::geometry::Geometry;
 use crate::host::{DeviceId, DeviceManifest, DeviceRates, HostManifest, VmRecord};
 use crate::plan::{FEWEST_BLOCKS_JUDGED, Plan, Repetition};
 use crate::stop::{Analyses, StopReason, StoppingRule};
+use crate::storage::StorageLayer;
 use crate::target::Target;
 use crate::warning::Warning;
 use crate::workload::{Amount, Cell, Params, REUSE, REUSED_DIRECTORY};
@@ -416,6 +417,9 @@ pub struct TargetRecord {
     /// The block device under a directory, with the devices beneath it. The devices of other targets are in `media`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<DeviceManifest>,
+    /// The storage beneath its files, from their file system down to what holds the bytes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub storage: Vec<StorageLayer>,
     /// Facts for the reader: `directory: no remount`.
     pub notes: Vec<String>,
     /// The reason why nothing could be measured on it.

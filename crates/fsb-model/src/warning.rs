@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::storage::StorageFlaw;
+
 /// A condition of a run that its reader must know.
 ///
 /// It is an object with the tag `kind` in `run.json`. A kind of a newer minor version is kept as [`Warning::Unknown`].
@@ -33,7 +35,15 @@ pub enum Warning {
     },
     /// The targets are on different media.
     DifferentMedia,
-    /// A directory is in memory, so its files are never cold and never durable.
+    /// The storage beneath a target makes names of cases false.
+    Storage {
+        /// The name of the target.
+        target: String,
+        /// What is wrong with it.
+        flaw: StorageFlaw,
+    },
+    /// A directory is in memory, so its files are never cold and never durable. Earlier versions wrote it; this one
+    /// writes `storage`.
     DirectoryInMemory {
         /// The directory.
         path: PathBuf,

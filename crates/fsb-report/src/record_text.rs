@@ -233,6 +233,12 @@ pub fn warning_text(warning: &Warning) -> String {
             unbacked_memory_text(cause)
         ),
         Warning::DifferentMedia => different_media_text().to_owned(),
+        Warning::Storage { target, flaw } if flaw.loses_data() => {
+            format!("{target} is unsafe: {flaw}: never cold, never durable")
+        }
+        Warning::Storage { target, flaw } => {
+            format!("{target}: {flaw}: never direct; attach it with losetup --direct-io=on")
+        }
         Warning::DirectoryInMemory { path } => format!("{} is in memory: never cold, never durable", path.display()),
         Warning::LargeTmpfs { size, available } => format!(
             "tmpfs may grow to {}, but only {} of memory are available: choose a smaller --size",

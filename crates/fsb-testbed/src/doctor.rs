@@ -4,17 +4,19 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fsb_model::storage::StorageFlaw;
 use fsb_model::units::{show_bytes, show_duration};
 use fsb_model::workload::ProgramLimits;
 use fsb_sys::cgroup::{Hierarchy, PROCESSES};
 use fsb_sys::error::Refusal;
-use fsb_sys::{Roots, block, magic, mountinfo, program};
+use fsb_sys::{Roots, block, mountinfo, program};
 use serde::Deserialize;
 
 use crate::control::{self, Control, Scope, TargetDevice};
 use crate::fs::{self, FileSystem};
 use crate::ledger::{self, Entry};
 use crate::local::place_of_directory;
+use crate::storage::{self, Storage};
 use crate::watch::threshold::{CPU_SHARE, DEVICE_RATE, IDLE_PRESSURE};
 use crate::watch::{self, AVAILABLE_CPU_SECONDS, Seen, Watch, Watched, sources};
 use crate::{host, lock, privilege};
@@ -93,8 +95,8 @@ fn image_directory(dir: &Path) -> Finding {
     if !dir.is_dir() {
         return finding(topic, State::Missing, format!("{shown} is not a directory"), "name another with --dir");
     }
-    if magic::is_memory(dir) {
-        let text = format!("{shown} is in memory: no image can be measured there");
+    if let Some(StorageFlaw::Memory { holder }) = Storage::beneath_path(dir, None).loss() {
+        let text = format!("{shown} is in memory ({holder}): no image can be measured there");
         return finding(topic, State::Missing, text, "name a directory on a disk with --dir, or use @ram");
     }
     if rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_err() {
@@ -336,7 +338,7 @@ fn disk_under(roots: &Roots, dir: &Path) -> Result<PathBuf, Refusal> {
     let unknown = || format!("the disk under {} is not known", dir.display());
     let path = dir.canonicalize().map_err(|_| unknown())?;
     let mount = mountinfo::holding(&mountinfo::read(), &path).ok_or_else(unknown)?;
-    let number = host::device_of_mount(&mount).ok_or_else(unknown)?;
+    let number = storage::number_of_mount(&mount).ok_or_else(unknown)?;
     let directory = number.directory(roots).ok_or_else(unknown)?;
     sources::bottom_device(roots, &directory).map(|bottom| bottom.disk)
 }

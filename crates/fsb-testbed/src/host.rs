@@ -7,10 +7,10 @@ use fsb_model::host::{DeviceId, DeviceManifest, HostManifest, ProcessorCache};
 use fsb_model::units::{Bytes, show_bytes};
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::error::TestbedError;
-use fsb_sys::mountinfo::{self, Mount};
+use fsb_sys::mountinfo::Mount;
 use fsb_sys::{Roots, memory, read_trimmed};
 
-use crate::fs;
+use crate::storage;
 
 /// Returns the bytes of memory of the machine, if the kernel reports them.
 pub fn memory_bytes() -> Option<u64> {
@@ -261,22 +261,22 @@ const QUEUE: [&str; 19] = [
 /// Returns the device of that number (major, minor), with the devices beneath it down to the disks.
 pub(crate) fn device_manifest(roots: &Roots, number: (u32, u32)) -> DeviceManifest {
     match DeviceNumber(number.0, number.1).directory(roots) {
-        Some(directory) => of_directory(&directory, block::MOST_LAYERS),
+        Some(directory) => of_directory(roots, &directory, block::MOST_LAYERS),
         None => DeviceManifest { name: format!("{}:{}", number.0, number.1), ..DeviceManifest::default() },
     }
 }
 
-fn of_directory(directory: &Path, depth: u32) -> DeviceManifest {
+fn of_directory(roots: &Roots, directory: &Path, depth: u32) -> DeviceManifest {
     let text = |file: &str| read_trimmed(&directory.join(file));
     let first = |files: &[&str]| files.iter().find_map(|file| text(file));
     let queue = QUEUE.iter().filter_map(|name| Some(((*name).to_owned(), text(&format!("queue/{name}"))?)));
     let backing_file = text("loop/backing_file");
+    let holder = backing_file.as_ref().map(|_| storage::holder_of_loop(directory, roots)).unwrap_or_default();
     let mut beneath = Vec::new();
     if depth > 0 {
-        if text("partition").is_some() {
-            beneath.extend(directory.parent().map(|disk| of_directory(disk, depth - 1)));
-        }
-        beneath.extend(block::members(directory).iter().map(|member| of_directory(member, depth - 1)));
+        let disk = directory.parent().filter(|_| text("partition").is_some()).map(Path::to_owned);
+        let below = disk.into_iter().chain(holder.device).chain(block::members(directory));
+        beneath.extend(below.map(|device| of_directory(roots, &device, depth - 1)));
     }
     let Attachment { controller, interface, rotations_per_minute, buffer_bytes } = attachment(directory);
     DeviceManifest {
@@ -290,31 +290,16 @@ fn of_directory(directory: &Path, depth: u32) -> DeviceManifest {
         size_bytes: block::size(directory).unwrap_or(0),
         partition_start: text("start").and_then(|number| number.parse().ok()),
         queue: queue.collect::<BTreeMap<_, _>>(),
-        backing: backing_file.map(|file| backing_of(&file)),
+        backing: backing_file.map(|file| backing_of(&file, holder.mount.as_ref())),
         beneath,
     }
 }
 
 /// Returns the file behind a loop device, with the file system that holds it.
-fn backing_of(file: &str) -> String {
-    match mountinfo::holding(&mountinfo::read(), Path::new(file)) {
+fn backing_of(file: &str, mount: Option<&Mount>) -> String {
+    match mount {
         Some(mount) => format!("{file}, {} on {}", mount.kind, mount.source.display()),
         None => file.to_owned(),
-    }
-}
-
-/// Returns the block device under a mount. `st_dev` names it, except on file systems that number their volumes
-/// themselves.
-pub(crate) fn device_of_mount(mount: &Mount) -> Option<DeviceNumber> {
-    let number = DeviceNumber(mount.device.0, mount.device.1);
-    if number.directory(&Roots::default()).is_some() {
-        return Some(number);
-    }
-    // The sources of overlays and network file systems are not devices.
-    if fs::of_mount(mount).is_some_and(|member| member.numbers_volumes()) {
-        block::number_of(&mount.source)
-    } else {
-        None
     }
 }
 

@@ -52,6 +52,9 @@ struct Held {
     _alone: Option<File>,
     /// The names of runs with `--allow-concurrent`, which hold a shared lock on it.
     concurrent: File,
+    /// The position in that file behind the name of this run. The names before it are of runs that began earlier, most
+    /// of which have ended.
+    from: u64,
 }
 
 impl RunLock {
@@ -101,15 +104,24 @@ impl RunLock {
 
     /// Returns the other runs that measured on this machine since the lock was taken, as far as they are visible.
     pub fn others(&mut self) -> Vec<String> {
+        self.all().iter().map(Holder::to_string).collect()
+    }
+
+    /// Returns the other runs that measure on this machine now, as far as they are visible.
+    pub fn present(&mut self) -> Vec<String> {
+        // The kernel showed the runs of other users just now. Their start time is not known.
+        let is_present = |holder: &&Holder| holder.user.is_some() || holder.is_alive();
+        self.all().iter().filter(is_present).map(Holder::to_string).collect()
+    }
+
+    fn all(&mut self) -> Vec<Holder> {
         let mut all = self.before.clone();
         if let Some(held) = &mut self.held {
-            let names = read_holders(&mut held.concurrent);
-            let own = names.iter().position(|name| *name == self.own);
-            add(&mut all, names.into_iter().skip(own.map_or(0, |at| at + 1)).collect());
+            add(&mut all, read_holders(&mut held.concurrent, held.from));
         }
         add(&mut all, other_holders(&self.own));
         add(&mut all, holders_of_other_users(&self.own));
-        all.iter().map(Holder::to_string).collect()
+        all
     }
 
     /// Returns conditions of the lock itself that the reader of the results must know.
@@ -144,14 +156,14 @@ impl Held {
             return Err(busy(place.living().first()));
         }
         if !glance(&concurrent, FlockOperation::NonBlockingLockExclusive) {
-            let names = read_holders(&mut concurrent);
+            let names = read_holders(&mut concurrent, 0);
             return Err(busy(names.iter().find(|name| name.is_alive()).or(names.last())));
         }
         // Removes the names of runs that have ended. If that fails, they are reported as concurrent runs. Unlocking
         // cannot fail.
         let _ = concurrent.set_len(0);
         let _ = flock(&concurrent, FlockOperation::Unlock);
-        Ok(Held { place, _alone: Some(first), concurrent })
+        Ok(Held { place, _alone: Some(first), concurrent, from: 0 })
     }
 
     fn beside(place: LockDirectory, before: &mut Vec<Holder>, own: &Holder) -> Result<Held, TestbedError> {
@@ -163,13 +175,15 @@ impl Held {
         if !glance(&concurrent, FlockOperation::NonBlockingLockShared) {
             return Err(busy(None));
         }
-        add(before, read_holders(&mut concurrent).into_iter().filter(Holder::is_alive).collect());
+        add(before, read_holders(&mut concurrent, 0).into_iter().filter(Holder::is_alive).collect());
         if flock(&first, FlockOperation::NonBlockingLockShared) == Err(Errno::AGAIN) {
             add(before, place.living());
         }
         let line = own.line();
-        let written = concurrent.seek(SeekFrom::End(0)).and_then(|_| concurrent.write_all(line.as_bytes()));
-        written.map_err(|error| {
+        let written = concurrent
+            .seek(SeekFrom::End(0))
+            .and_then(|start| concurrent.write_all(line.as_bytes()).map(|()| start + line.len() as u64));
+        let from = written.map_err(|error| {
             // Without its name, this run would affect another run unnoticed.
             TestbedError::machine("fsb cannot notify the other runs of this one").tried(attempt(
                 "write to",
@@ -177,7 +191,7 @@ impl Held {
                 &error,
             ))
         })?;
-        Ok(Held { place, _alone: None, concurrent })
+        Ok(Held { place, _alone: None, concurrent, from })
     }
 }
 
@@ -195,7 +209,7 @@ fn glance(file: &File, operation: FlockOperation) -> bool {
 }
 
 fn busy(holder: Option<&Holder>) -> TestbedError {
-    let name = holder.map_or_else(|| "an unknown process".to_owned(), Holder::to_string);
+    let name = holder.map_or_else(|| "an unknown process".to_owned(), Holder::with_command);
     let error = TestbedError::machine(format!("another fsb is measuring on this machine: {name}"))
         .coded(&fsb_model::error::BUSY);
     let error = holder.iter().fold(error, |error, holder| error.field("pid", holder.owner.pid));
@@ -210,10 +224,10 @@ pub(crate) fn current_holder() -> Option<String> {
     let own = Holder::current("");
     let mut all = other_holders(&own);
     add(&mut all, holders_of_other_users(&own));
-    all.first().map(Holder::to_string)
+    all.first().map(Holder::with_command)
 }
 
-/// The largest size of a file that is read, in bytes.
+/// The most bytes of a file that are read.
 const LARGEST: u64 = 64 << 10;
 
 /// The length of a command line in messages, in characters.
@@ -233,8 +247,8 @@ struct Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.user {
-            None => write!(f, "process {} ({})", self.owner.pid, self.command),
-            Some(user) => write!(f, "process {} of user {user} ({})", self.owner.pid, self.command),
+            None => write!(f, "process {}", self.owner.pid),
+            Some(user) => write!(f, "process {} of user {user}", self.owner.pid),
         }
     }
 }
@@ -243,6 +257,11 @@ impl Holder {
     /// Returns this process, which runs `command`.
     pub fn current(command: &str) -> Holder {
         Holder { owner: Owner::current(), command: plain(command), user: None }
+    }
+
+    /// Returns its process and its command, for an error that stops a run.
+    fn with_command(&self) -> String {
+        format!("{self} ({})", self.command)
     }
 
     /// Formats it as one line of JSON.
@@ -266,11 +285,12 @@ fn plain(command: &str) -> String {
     command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TOLD).collect()
 }
 
-/// Reads the runs that a file lists.
-fn read_holders(file: &mut File) -> Vec<Holder> {
+/// Reads the runs that a file lists from a position on.
+fn read_holders(file: &mut File, from: u64) -> Vec<Holder> {
     let mut text = Vec::new();
-    let _ = file.rewind();
-    let _ = file.take(LARGEST).read_to_end(&mut text);
+    if file.seek(SeekFrom::Start(from)).is_ok() {
+        let _ = file.take(LARGEST).read_to_end(&mut text);
+    }
     String::from_utf8_lossy(&text).lines().filter_map(Holder::of_line).collect()
 }
 
@@ -514,6 +534,31 @@ mod tests {
     }
 
     #[test]
+    fn names_of_ended_runs_are_not_read_as_later_ones() {
+        let tree = tempfile::tempdir().unwrap();
+        let directory = tree.path().join("fsb");
+        let first = take(&directory, another("fsb run ext4"), Held::beside).unwrap();
+        // More than one reading holds, as on a machine on which concurrent runs never end all at once.
+        let dead = Holder { owner: Owner { pid: 1, start_time: u64::MAX }, ..Holder::current(&"x".repeat(TOLD)) };
+        let lines = LARGEST as usize / dead.line().len() + 10;
+        let path = first.place.path().join(CONCURRENT);
+        let mut file = File::options().append(true).open(path).unwrap();
+        file.write_all(dead.line().repeat(lines).as_bytes()).unwrap();
+        let mut second = take(&directory, Holder::current("fsb run xfs"), Held::beside).unwrap();
+        assert_eq!(read_holders(&mut second.concurrent, second.from), []);
+        let later = another("fsb run btrfs");
+        let _third = take(&directory, later.clone(), Held::beside).unwrap();
+        assert_eq!(read_holders(&mut second.concurrent, second.from), [later]);
+    }
+
+    #[test]
+    fn warnings_name_runs_without_their_commands() {
+        let own = another("fsb run ext4");
+        assert_eq!(own.to_string(), format!("process {}", own.owner.pid));
+        assert_eq!(own.with_command(), format!("process {} (fsb run ext4)", own.owner.pid));
+    }
+
+    #[test]
     fn a_dead_holder_is_not_named_and_goes() {
         let tree = tempfile::tempdir().unwrap();
         let place = find_lock_directory(&[tree.path().join("fsb")]).unwrap();
@@ -540,7 +585,7 @@ mod tests {
         let second = Holder::current("fsb run xfs");
         let held = beside(&mut before, &second);
         assert_eq!(before, [another("fsb run ext4")]);
-        assert_eq!(read_holders(&mut first.concurrent), std::slice::from_ref(&second));
+        assert_eq!(read_holders(&mut first.concurrent, 0), std::slice::from_ref(&second));
         drop(first);
         let said = refusal(&directory);
         assert!(said.contains("(fsb run xfs)") && said.contains("--allow-concurrent"), "{said}");
@@ -549,7 +594,7 @@ mod tests {
         assert_eq!(third, [second]);
         drop(held);
         let mut last = take(&directory, Holder::current("fsb run ntfs"), Held::alone).unwrap();
-        assert!(read_holders(&mut last.concurrent).is_empty(), "names of runs that are over");
+        assert!(read_holders(&mut last.concurrent, 0).is_empty(), "names of runs that are over");
     }
 
     /// Returns the refusal in `directory` if something else has the lock's name.

@@ -168,6 +168,9 @@ pub struct Abilities {
     pub why_not_cold: String,
     /// The reason why its data cannot be made durable. Empty if they can.
     pub why_not_durable: String,
+    /// The reason why direct I/O to it does not reach its storage past every page cache. Empty if it does.
+    #[serde(default)]
+    pub why_not_direct: String,
     /// The maintenance operations that are not measured on it, with the reasons.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub no_maintenance: BTreeMap<Maintenance, String>,

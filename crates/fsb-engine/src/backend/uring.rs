@@ -7,6 +7,7 @@
 
 use std::ffi::CStr;
 
+use fsb_model::Bytes;
 use io_uring::{Builder, IoUring, opcode, squeue, types};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::fs::OFlags;
@@ -76,13 +77,26 @@ fn make_ring(depth: u32) -> Result<IoUring, EngineError> {
         }
     }
     let mut error = EngineError::system("set up io_uring", refusal);
+    if refusal == Errno::NOMEM {
+        error.message += &locked_memory("its queues do not fit", "depth");
+    }
     error.message += match refusal {
         Errno::PERM => ": io_uring is disabled (sysctl kernel.io_uring_disabled); enable it or use another backend",
         Errno::NOSYS => ": the kernel lacks io_uring, or a container's filter forbids it; use another backend",
-        Errno::NOMEM => ": the limit on locked memory is too small (ulimit -l); raise it or use a smaller depth",
         _ => "",
     };
     Err(error)
+}
+
+/// Explains a lack of locked memory. The limit holds for all memory that the processes of a user lock together, so a
+/// request far below it fails if others have used it up.
+fn locked_memory(what: &str, parameters: &str) -> String {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Memlock).current;
+    let limit = limit.map(|bytes| format!(" of {}", Bytes(bytes))).unwrap_or_default();
+    format!(
+        ": {what} within the limit{limit} on locked memory (ulimit -l), which all processes of this user share; wait for \
+         the others, raise it, or use a smaller {parameters}"
+    )
 }
 
 /// A ring and its requests in flight. Dropping it waits for them, because the kernel may write into memory until then.
@@ -189,10 +203,8 @@ impl UringSession {
             let mut refusal = EngineError::system("register memory with io_uring", errno);
             if errno == Errno::NOMEM {
                 let bytes: usize = vectors.iter().map(|vector| vector.iov_len).sum();
-                refusal.message += &format!(
-                    ": {bytes} bytes exceed the limit on locked memory (ulimit -l); raise it, or use a smaller depth \
-                     or block_size"
-                );
+                let what = format!("{} more do not fit", Bytes(bytes as u64));
+                refusal.message += &locked_memory(&what, "depth or block_size");
             }
             refusal
         })?;

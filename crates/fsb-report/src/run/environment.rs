@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fsb_model::host::{DeviceManifest, HostManifest, ProcessorCache};
 use fsb_model::run::{ControlRecord, MediumRecord, TargetRecord};
+use fsb_model::storage::{Layer, StorageLayer, layers_text};
 use fsb_model::units::show_bytes;
 use fsb_model::{Repetition, RunRecord, Target};
 use serde::Serialize;
@@ -137,6 +138,7 @@ fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Op
     rows.seen("beside a large disk", geometry::notes(record, target).join("; "));
     rows.seen("features", found.features.join(" "));
     rows.seen("unsafe", mark::causes(&found.risks));
+    rows.seen("storage", storage_text(record, found));
     rows.seen("notes", found.notes.join("; "));
     if let Some(found) = &found.device {
         device(&mut rows, "", found);
@@ -144,6 +146,18 @@ fn target_table(record: &RunRecord, target: &Target, found: &TargetRecord) -> Op
     rows.seen_if("failed", found.failed.as_deref());
     control_rows(&mut rows, &found.controls);
     rows.table(format!("Target {}", target.name))
+}
+
+/// Returns the layers of a target's storage. A guest cannot see what its hypervisor does with a virtual disk.
+fn storage_text(record: &RunRecord, found: &TargetRecord) -> String {
+    let is_disk = |layer: &StorageLayer| matches!(layer.layer, Layer::Disk { .. });
+    let layers = layers_text(&found.storage);
+    match record.host.hypervisor.is_some() && found.storage.iter().any(is_disk) {
+        true => {
+            format!("{layers}; the hypervisor may hold the disk in memory or omit flushes, which a guest cannot see")
+        }
+        false => layers,
+    }
 }
 
 fn medium_table(text: &str, medium: &MediumRecord) -> Option<EnvironmentTable> {

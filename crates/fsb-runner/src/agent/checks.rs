@@ -30,7 +30,8 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
         return Ok(());
     }
     if let Some(found) = seen.direct {
-        direct(profile, seen, found)
+        direct_beneath(abilities)
+            .and_then(|()| direct(profile, seen, found))
             .and_then(|()| direct_device(profile, abilities, seen, measured))
             .map_err(|why| Reason::new(&NOT_DIRECT, why))?;
     }
@@ -40,6 +41,11 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
         CacheState::Warm => warm(abilities, seen, measured).map_err(|why| Reason::new(&NOT_WARM, why)),
         CacheState::Out => out_of_cache(profile, seen, measured).map_err(|why| Reason::new(&NOT_OUT_OF_CACHE, why)),
     }
+}
+
+/// Checks that no layer beneath the target puts direct I/O into a page cache again.
+fn direct_beneath(abilities: &Abilities) -> Result<(), String> {
+    if abilities.why_not_direct.is_empty() { Ok(()) } else { Err(abilities.why_not_direct.clone()) }
 }
 
 /// Checks that direct I/O leaves nothing in the page cache.
@@ -280,6 +286,7 @@ mod tests {
             fake: None,
             why_not_cold: String::new(),
             why_not_durable: String::new(),
+            why_not_direct: String::new(),
             no_maintenance: Default::default(),
             no_space_limit: String::new(),
         }
@@ -311,6 +318,22 @@ mod tests {
         assert_eq!(of(None, Some((0, 0))), Ok(()), "others use that device too");
         let cached = of(private, Some((4096, 0))).unwrap_err();
         assert_eq!(cached, "buffered despite O_DIRECT: the device moved 4.00 KiB of 1.00 MiB");
+    }
+
+    #[test]
+    fn nothing_is_direct_above_a_layer_that_caches() {
+        let verdict_of = |why: &str, direct| {
+            let abilities = Abilities { why_not_direct: why.to_owned(), ..abilities(None) };
+            let seen = Seen { direct, resident_before: Some(0), ..Seen::default() };
+            verdict(&profile_of_reads(), &abilities, &seen, &Measured::default())
+        };
+        let direct = Some(Direct { alignment: None, buffered: Some(false) });
+        assert_eq!(verdict_of("", direct), Ok(()));
+        assert_eq!(
+            verdict_of("not direct: loop3", direct).unwrap_err(),
+            Reason::new(&NOT_DIRECT, "not direct: loop3".to_owned())
+        );
+        assert_eq!(verdict_of("not direct: loop3", None), Ok(()), "the workload does not use O_DIRECT");
     }
 
     #[test]

@@ -619,6 +619,7 @@ mod tests {
                 fake: None,
                 why_not_cold,
                 why_not_durable,
+                why_not_direct: String::new(),
                 no_maintenance: Default::default(),
                 no_space_limit: String::new(),
             },

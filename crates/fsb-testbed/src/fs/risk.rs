@@ -4,12 +4,13 @@ use std::path::Path;
 
 use fsb_model::FileSystemSpec;
 use fsb_model::run::Risk;
-use fsb_sys::mountinfo::{self, Mount};
-use fsb_sys::{Roots, block, program, read_trimmed};
+use fsb_sys::mountinfo::Mount;
+use fsb_sys::{Roots, program, read_trimmed};
 
 use super::file_system::{Cause, Choice, FileSystem, Hazard, UNFLUSHED};
 use super::find;
 use super::of_mount;
+use crate::storage::Storage;
 
 fn risks(member: &dyn FileSystem, options: &[String], words: &[String], features: Option<&[String]>) -> Vec<Risk> {
     let risk = |hazard: &Hazard| {
@@ -79,29 +80,14 @@ pub(crate) fn unseen_risk(mount: &Mount) -> Option<&'static str> {
 /// Returns the risks of a device: it or a device beneath it has a volatile cache that the kernel does not flush, or the
 /// file system that holds its image is mounted with a hazard.
 pub(crate) fn risks_of_device(directory: &Path) -> Vec<Risk> {
-    let mut found = beneath(directory, &mountinfo::read(), block::MOST_LAYERS);
+    let mut found = Vec::new();
+    for layer in Storage::beneath_device(directory, &Roots::default()).found {
+        found.extend(layer.device.as_deref().and_then(unflushed_cache));
+        let of_options = layer.mount.iter().flat_map(risks_of_mount).filter(|risk| risk.loss == UNFLUSHED);
+        found.extend(of_options.map(|risk| Risk { cause: format!("{} beneath the image", risk.cause), ..risk }));
+    }
     found.sort();
     found.dedup();
-    found
-}
-
-fn beneath(directory: &Path, mounts: &[Mount], depth: u32) -> Vec<Risk> {
-    let mut found: Vec<Risk> = unflushed_cache(directory).into_iter().collect();
-    if depth == 0 {
-        return found;
-    }
-    let backing = read_trimmed(&directory.join("loop/backing_file"));
-    if let Some(mount) = backing.and_then(|file| mountinfo::holding(mounts, Path::new(&file))) {
-        let named = |risk: Risk| Risk { cause: format!("{} beneath the image", risk.cause), ..risk };
-        let of_options = risks_of_mount(&mount).into_iter();
-        found.extend(of_options.filter(|risk| risk.loss == UNFLUSHED).map(named));
-        let device = crate::host::device_of_mount(&mount).and_then(|number| number.directory(&Roots::default()));
-        found.extend(device.into_iter().flat_map(|device| beneath(&device, mounts, depth - 1)));
-    }
-    if directory.join("partition").exists() {
-        found.extend(directory.parent().into_iter().flat_map(|disk| beneath(disk, mounts, depth - 1)));
-    }
-    found.extend(block::members(directory).into_iter().flat_map(|member| beneath(&member, mounts, depth - 1)));
     found
 }
 

@@ -9,8 +9,8 @@ use fsb_sys::{Roots, block, mountinfo};
 
 use crate::control::{ActiveControls, Control, REGISTRY, Scope, TargetDevice, value_of};
 use crate::fs::{self, Home};
-use crate::host;
 use crate::ledger::Ledger;
+use crate::storage;
 use crate::testbed::Slot;
 
 fn none(why: &str) -> TargetDevice {
@@ -47,7 +47,7 @@ pub(super) fn of_device(path: &Path) -> TargetDevice {
 pub(crate) fn of_directory(path: &Path) -> TargetDevice {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mount = mountinfo::holding(&mountinfo::read(), &path);
-    let number = mount.as_ref().and_then(host::device_of_mount);
+    let number = mount.as_ref().and_then(storage::number_of_mount);
     match number.and_then(|number| number.directory(&Roots::default())) {
         Some(directory) => TargetDevice {
             device: Some(block::whole_disk(&directory)),

@@ -8,7 +8,7 @@ use fsb_model::Maintenance;
 use fsb_model::run::TargetRecord;
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{TestbedError, attempt};
-use fsb_sys::{Roots, magic, mount as kernel, mountinfo};
+use fsb_sys::{Roots, mount as kernel, mountinfo};
 
 use super::file_system::free_space;
 use super::mounts::MountRoot;
@@ -18,6 +18,7 @@ use crate::fs;
 use crate::host;
 use crate::ledger::{EntryHandle, Ledger};
 use crate::privilege;
+use crate::storage::{self, Storage};
 use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// A sub-directory that fsb made.
@@ -28,7 +29,7 @@ pub(super) struct ReadyDirectory {
     handle: EntryHandle,
     device_directory: Option<PathBuf>,
     device: Option<DeviceNumber>,
-    cold: Option<ColdMethod>,
+    cold: ColdMethod,
 }
 
 impl ReadyDirectory {
@@ -53,23 +54,22 @@ impl ReadyDirectory {
         let made = make(&own, user).map_err(|(verb, error)| fail(verb, &own, &error));
         let mount = mountinfo::holding(&mountinfo::read(), &path);
         let bound = made.and_then(|()| bind(&own, mounts));
-        let memory = magic::is_memory(&path);
         let roots = Roots::default();
-        let device = mount.as_ref().and_then(host::device_of_mount);
+        let device = mount.as_ref().and_then(storage::number_of_mount);
         let mut ready = ReadyDirectory {
             root: own,
             bound: None,
             handle,
             device_directory: device.and_then(|number| number.directory(&roots)),
             device,
-            cold: (!memory).then(|| cold_method(page_cache, false, &roots)),
+            cold: cold_method(page_cache, false, &roots),
         };
         let described = bound.and_then(|bound| {
             if let Some(point) = bound {
                 ready.root.clone_from(&point);
                 ready.bound = Some(point);
             }
-            ready.describe(mount.as_ref(), memory)
+            ready.describe(mount.as_ref())
         });
         match described {
             Ok(provisioned) => Ok((ready, provisioned)),
@@ -89,40 +89,42 @@ impl ReadyDirectory {
         self.device_directory.as_deref()
     }
 
-    fn describe(&self, mount: Option<&mountinfo::Mount>, memory: bool) -> Result<Provisioned, TestbedError> {
+    fn describe(&self, mount: Option<&mountinfo::Mount>) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
-        match self.cold {
-            Some(ColdMethod::Evict) => notes.push("only data is cold: metadata stays cached without root".to_owned()),
-            Some(ColdMethod::DropCaches) => notes.push("cold by drop_caches".to_owned()),
-            Some(ColdMethod::Remount) | None => {}
-        }
-        if self.device_directory.is_none() && !memory {
-            notes.push("its device is unknown: no counters".to_owned());
+        let storage = Storage::beneath_path(&self.root, self.device_directory.as_deref());
+        if storage.loss().is_none() {
+            match self.cold {
+                ColdMethod::Evict => notes.push("only data is cold: metadata stays cached without root".to_owned()),
+                ColdMethod::DropCaches => notes.push("cold by drop_caches".to_owned()),
+                ColdMethod::Remount => {}
+            }
+            if self.device_directory.is_none() {
+                notes.push("its device is unknown: no counters".to_owned());
+            }
         }
         notes.extend(mount.and_then(fs::unseen_risk).map(str::to_owned));
         let facts = facts(mount, self.device, self.device_directory.as_deref());
         let record = TargetRecord { block_size: Some(space.block_size), notes, ..facts };
-        let why =
-            |known: bool, why: &str| if known { String::new() } else { format!("the directory is in memory: {why}") };
         let abilities = Abilities {
-            cold: self.cold,
+            cold: Some(self.cold),
             // For a file system without a device, other caches than the kernel's are unknown.
             kernel_caches_only: self.device_directory.is_some()
                 && !mount.is_some_and(|mount| mount.kind.starts_with("fuse"))
-                && self.cold.is_some_and(ColdMethod::empties_kernel_caches),
-            durable: !memory,
+                && self.cold.empties_kernel_caches(),
+            durable: true,
             counters: self.device_directory.is_some(),
             fake: None,
-            why_not_cold: why(self.cold.is_some(), "its files are never cold"),
-            why_not_durable: why(!memory, "its files are never durable"),
+            why_not_cold: String::new(),
+            why_not_durable: String::new(),
+            why_not_direct: String::new(),
             no_maintenance: Maintenance::ALL
                 .into_iter()
                 .map(|operation| (operation, "the file system of a directory is in use by others".to_owned()))
                 .collect(),
             no_space_limit: "the file system of a directory is in use by others".to_owned(),
         };
-        Ok(Provisioned {
+        let mut provisioned = Provisioned {
             record,
             root: self.root.clone(),
             client_roots: Vec::new(),
@@ -132,15 +134,16 @@ impl ReadyDirectory {
             held: Held::default(),
             device: None,
             warnings: Vec::new(),
-        })
+        };
+        storage.restrict(&mut provisioned);
+        Ok(provisioned)
     }
 
     /// Empties the caches as far as possible. With [`ColdMethod::Evict`] the worker does the rest.
     pub fn make_cold(&self) -> Result<(), TestbedError> {
         match self.cold {
-            None => Err(TestbedError::trial("the directory is in memory: its files are never cold")),
-            Some(ColdMethod::Evict) => quiet::sync(&self.root),
-            Some(ColdMethod::DropCaches | ColdMethod::Remount) => {
+            ColdMethod::Evict => quiet::sync(&self.root),
+            ColdMethod::DropCaches | ColdMethod::Remount => {
                 quiet::sync(&self.root)?;
                 quiet::drop_caches(&Roots::default())
             }
@@ -168,12 +171,14 @@ pub fn directory_record(path: &Path) -> Result<TargetRecord, TestbedError> {
     })?;
     let space = free_space(&path)?;
     let mount = mountinfo::holding(&mountinfo::read(), &path);
-    let device = mount.as_ref().and_then(host::device_of_mount);
+    let device = mount.as_ref().and_then(storage::number_of_mount);
     let device_directory = device.and_then(|number| number.directory(&Roots::default()));
     let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
     notes.extend(mount.as_ref().and_then(fs::unseen_risk).map(str::to_owned));
     let facts = facts(mount.as_ref(), device, device_directory.as_deref());
-    Ok(TargetRecord { block_size: Some(space.block_size), notes, ..facts })
+    let storage = Storage::beneath_path(&path, device_directory.as_deref());
+    let risks = facts.risks.iter().cloned().chain(storage.risk()).collect();
+    Ok(TargetRecord { block_size: Some(space.block_size), notes, storage: storage.layers(), risks, ..facts })
 }
 
 /// Returns what the mount and the device of a directory tell.

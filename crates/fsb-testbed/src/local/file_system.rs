@@ -21,6 +21,7 @@ use crate::fs::{
     Mounted, SubvolumeCommands, Version,
 };
 use crate::medium::{OpenMedium, probe};
+use crate::storage::{Storage, is_memory_medium};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
 
 /// The time limit for an unmount while processes on it still end.
@@ -42,6 +43,11 @@ pub(super) struct FileSystemRequest<'a> {
     pub oldest: Option<Version>,
     /// The geometry of a large disk, which the slice gets. `None` if mkfs chooses.
     pub large: Option<Geometry>,
+}
+
+/// Returns whether the plan itself asks for memory: a file system in memory, or a medium.
+fn asks_for_memory(member: &dyn FileSystem, spec: &FileSystemSpec) -> bool {
+    member.home() == Home::Memory || is_memory_medium(&spec.medium)
 }
 
 /// A formatted file system, which is mounted from `begin` to `end`.
@@ -308,6 +314,7 @@ impl ReadyFileSystem {
             driver: self.member.served_by(&self.source),
             medium: self.medium.clone(),
             device: None,
+            storage: Vec::new(),
             notes,
             failed: None,
             unavailable: None,
@@ -326,10 +333,11 @@ impl ReadyFileSystem {
             fake: None,
             why_not_cold: why(self.cold.is_some(), "keeps its files in memory: they are never cold"),
             why_not_durable: why(durable, "keeps its files in memory: they are never durable"),
+            why_not_direct: String::new(),
             no_maintenance: self.no_maintenance(),
             no_space_limit: self.no_space_limit(),
         };
-        Ok(Provisioned {
+        let mut provisioned = Provisioned {
             record,
             root: self.root.clone(),
             client_roots: self.client_points().iter().map(|point| point.join(ROOT)).collect(),
@@ -339,7 +347,14 @@ impl ReadyFileSystem {
             device: None,
             held: Held::default(),
             warnings: Vec::new(),
-        })
+        };
+        let storage = Storage::beneath_path(&self.point, self.device_directory.as_deref());
+        if asks_for_memory(self.member, spec) {
+            provisioned.record.storage = storage.layers();
+        } else {
+            storage.restrict(&mut provisioned);
+        }
+        Ok(provisioned)
     }
 
     /// Returns the risks of the file system, of a control, and of the devices beneath.
@@ -508,6 +523,9 @@ impl ReadyFileSystem {
                 self.unmount()?;
                 medium.take_back()?;
                 self.empty_buffers()?;
+                if !self.bypasses_caches_beneath() {
+                    quiet::drop_caches(&Roots::default())?;
+                }
                 let checked = self.check(medium);
                 self.mount(Some(medium))?;
                 checked
@@ -561,11 +579,10 @@ impl ReadyFileSystem {
         })
     }
 
-    /// Returns whether no file system beneath caches the image: the device is not a loop device, or it uses direct I/O.
+    /// Returns whether no file system beneath caches its data: no loop device beneath is without direct I/O.
     fn bypasses_caches_beneath(&self) -> bool {
-        let direct = self.device_directory.as_ref().map(|device| std::fs::read_to_string(device.join("loop/dio")));
-        matches!(direct, Some(Ok(flag)) if flag.trim() == "1")
-            || self.device_directory.as_ref().is_some_and(|device| !device.join("loop").exists())
+        let beneath = |device: &PathBuf| Storage::beneath_device(device, &Roots::default());
+        self.device_directory.as_ref().is_some_and(|device| beneath(device).buffered().is_none())
     }
 
     /// Writes all dirty data out and completes the deferred work.
@@ -654,6 +671,17 @@ fn again<'a>(medium: &'a mut Option<&mut dyn OpenMedium>) -> Option<&'a mut dyn 
 /// The result of formatting, the features and geometry, and the rates of the raw device before it.
 type Made = (Formatted, Inspection, Option<std::io::Result<DeviceRates>>);
 
+/// Probes the raw device. Fails if a page cache beneath it would answer.
+fn probe_past_caches(request: &FileSystemRequest<'_>, device: &Path) -> std::io::Result<DeviceRates> {
+    let roots = Roots::default();
+    let directory = block::number_of(device).and_then(|number| number.directory(&roots));
+    let buffered = directory.and_then(|directory| Storage::beneath_device(&directory, &roots).buffered());
+    match buffered.filter(|_| !asks_for_memory(request.member, request.spec)) {
+        Some(flaw) => Err(std::io::Error::other(flaw.to_string())),
+        None => probe(device),
+    }
+}
+
 fn format(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
@@ -673,7 +701,7 @@ fn format(
     let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
     medium.verify()?;
     // mkfs overwrites the data that the probe writes.
-    let probed = Some(probe(medium.device()));
+    let probed = Some(probe_past_caches(request, medium.device()));
     medium.lend();
     let prepared = journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0));
     let formatted = prepared

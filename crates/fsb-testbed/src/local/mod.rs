@@ -748,6 +748,7 @@ fn provision(target: &Target, spec: &FileSystemSpec) -> Result<Provisioned, Test
             fake: Some(options.fake),
             why_not_cold: String::new(),
             why_not_durable: String::new(),
+            why_not_direct: String::new(),
             no_maintenance: BTreeMap::new(),
             no_space_limit: String::new(),
         },

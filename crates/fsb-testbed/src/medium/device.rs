@@ -13,9 +13,10 @@ use fsb_model::Target;
 use fsb_model::host::DeviceId;
 use fsb_model::run::MediumRecord;
 use fsb_model::units::show_bytes;
+use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::pinned::{Node, Pinned, Unpinned};
-use fsb_sys::{Roots, block, pinned, poll_until, program, stack};
+use fsb_sys::{Roots, block, pinned, poll_until, program, read_trimmed, stack};
 use rustix::fs::OFlags;
 
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, filling};
@@ -131,12 +132,18 @@ fn write_over(
     let number = device.number();
     let record = MediumRecord {
         device: host::device_manifest(&Roots::default(), (number.0, number.1)),
-        direct: None,
+        direct: loop_is_direct(number),
         filled: Some(format!("{shown} of incompressible bytes, O_DIRECT")),
         summary: format!("{name} {shown}"),
         unjudged: None,
     };
     Ok(Claimed { device, file: claim, record })
+}
+
+/// Returns whether a loop device bypasses the page cache beneath it. Returns `None` for other devices.
+fn loop_is_direct(number: DeviceNumber) -> Option<bool> {
+    let flag = read_trimmed(&number.directory(&Roots::default())?.join("loop/dio"))?;
+    Some(flag == "1")
 }
 
 /// Resolves the names in targets and in the consent to wipe to devices. Omits names that lead to no device; the check

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::run::MediumRecord;
+use fsb_model::storage::StorageFlaw;
 use fsb_model::units::show_bytes;
 use fsb_sys::block::DeviceNumber;
 use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
 use fsb_sys::pinned::{Node, Pinned};
-use fsb_sys::{Roots, block, magic, memory, mountinfo, poll_until, read_trimmed};
+use fsb_sys::{Roots, block, memory, mountinfo, poll_until, read_trimmed};
 use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, openat};
 use rustix::io::Errno;
 
@@ -19,6 +20,7 @@ use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
 use super::slices::{Slice, layout};
 use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
+use crate::storage::Storage;
 use crate::{fs, host};
 
 /// A loop device over an image in a file.
@@ -57,13 +59,15 @@ impl MediumKind for LoopImage {
                 .field("path", dir.to_string_lossy().into_owned())
                 .advice("name one with --dir"));
         }
-        if magic::is_memory(dir) {
+        let storage = Storage::beneath_path(dir, None);
+        if let Some(StorageFlaw::Memory { .. }) = storage.loss() {
             return Err(TestbedError::machine(format!(
                 "{} is in memory: an image there has no device under it",
                 dir.display()
             ))
             .coded(&fsb_model::error::DIRECTORY_IN_MEMORY)
             .field("path", dir.to_string_lossy().into_owned())
+            .tried(format!("the directory is on {}", storage.to_text()))
             .advice("name a directory on a disk with --dir, or use @ram for an image in memory"));
         }
         use rustix::fs::Access;
@@ -238,7 +242,7 @@ pub(crate) fn backing(dir: &Path) -> (String, Option<DeviceNumber>) {
     let dir = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
     match mountinfo::holding(&mountinfo::read(), &dir) {
         Some(mount) => {
-            let number = crate::host::device_of_mount(&mount);
+            let number = crate::storage::number_of_mount(&mount);
             (format!("{} on {}", mount.kind, mount.source.display()), number)
         }
         None => (dir.display().to_string(), None),

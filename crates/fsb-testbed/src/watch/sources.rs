@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fsb_model::storage::Layer;
 use fsb_sys::error::Refusal;
+use fsb_sys::mountinfo::Mount;
 use fsb_sys::process::stat_field;
-use fsb_sys::{Roots, block, mountinfo, read_trimmed};
+use fsb_sys::{Roots, block};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use crate::{fs, host};
+use crate::fs;
+use crate::storage::Storage;
 
 /// Values observed between the start of a task and its result, by name and in base units. They are summed over
 /// repetitions; a name that ends in [`LEAST`] keeps the smallest value.
@@ -262,28 +265,19 @@ pub(crate) struct Bottom {
 /// Returns the one disk under a device. Fails if several disks serve it, or none, because the requests to each are then
 /// unknown.
 pub(crate) fn bottom_device(roots: &Roots, directory: &Path) -> Result<Bottom, Refusal> {
-    let mut bottom = Bottom { disk: directory.to_owned(), in_place: true };
-    for _ in 0..block::MOST_LAYERS {
-        let text = |file: &str| read_trimmed(&bottom.disk.join(file));
-        if text("partition").is_some() {
-            bottom.disk.pop();
-        } else if let Some(file) = text("loop/backing_file") {
-            let mount = mountinfo::holding(&mountinfo::read(), Path::new(&file));
-            let below = mount.as_ref().and_then(host::device_of_mount).and_then(|number| number.directory(roots));
-            let (Some(mount), Some(below)) = (mount, below) else {
-                return Err("the disk under the image is not known".into());
-            };
-            bottom.in_place &= fs::of_mount(&mount).is_some_and(|member| member.writes_in_place());
-            bottom.disk = below;
-        } else {
-            match block::members(&bottom.disk)[..] {
-                [] => return Ok(bottom),
-                [ref only] => bottom.disk.clone_from(only),
-                _ => return Err("several disks are under the target".into()),
-            }
-        }
+    let storage = Storage::beneath_device(directory, roots);
+    let layers = || storage.found.iter().map(|found| &found.layer);
+    let depths: BTreeSet<u32> = layers().map(|layer| layer.depth).collect();
+    if depths.len() < storage.found.len() {
+        return Err("several disks are under the target".into());
     }
-    Err("the devices under the target are stacked too deep".into())
+    if layers().any(|layer| matches!(layer.layer, Layer::Unknown { .. })) {
+        return Err("the disk under the image is not known".into());
+    }
+    let writes_in_place = |mount: &Mount| fs::of_mount(mount).is_some_and(|member| member.writes_in_place());
+    let in_place = storage.found.iter().filter_map(|found| found.mount.as_ref()).all(writes_in_place);
+    let disk = storage.found.last().and_then(|found| found.device.clone()).ok_or("no disk is under the target")?;
+    Ok(Bottom { disk, in_place })
 }
 
 /// The frequency that the processors report.

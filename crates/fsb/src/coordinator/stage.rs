@@ -145,9 +145,13 @@ impl Turn {
         for warning in lock.warnings() {
             warn(warning, &say);
         }
-        for other in lock.others() {
-            let text = format!("warning: {other} measures at the same time: the runs affect each other");
-            notify(&notice::CONCURRENT, [("run", other.into()), ("more", 0.into())], &text);
+        if let [first, more @ ..] = &lock.present()[..] {
+            let (verb, others) = match more.len() {
+                0 => ("measures", String::new()),
+                others => ("measure", format!(" and {others} more")),
+            };
+            let text = format!("warning: {first}{others} {verb} at the same time: the runs affect each other");
+            notify(&notice::CONCURRENT, [("run", first.as_str().into()), ("more", more.len().into())], &text);
         }
         Ok(lock)
     }
