@@ -16,6 +16,7 @@ use fsb_sys::{Roots, memory, program};
 
 use crate::fs::{self, Home};
 use crate::medium::{self, Claimed, MediumRequest, Member, VM_SERIAL};
+use crate::storage::Storage;
 use crate::testbed::{Opened, Provisioned, Setup};
 use crate::{Progress, control, host, local};
 
@@ -173,10 +174,19 @@ pub struct HostDisk {
     pub serial: String,
 }
 
+/// What is behind a disk of the guest.
+#[derive(Debug)]
+struct HostMedium {
+    file: OwnedFd,
+    record: MediumRecord,
+    /// The storage of the image or the device on this machine.
+    storage: Storage,
+}
+
 /// All disks of a run, overwritten once.
 #[derive(Debug, Default)]
 pub struct Disks {
-    disks: Vec<(OwnedFd, MediumRecord)>,
+    disks: Vec<HostMedium>,
     /// The names of each medium in the plan and in the guest.
     names: Vec<(String, Medium)>,
     /// The reasons why arrays are not ranked, by their names in the guest, which does not know the devices behind its
@@ -226,11 +236,17 @@ impl Disks {
         match request.medium.name.as_str() {
             "loop" => {
                 let file = medium::make_filled_image(request, progress)?;
-                Ok(self.add(file, image_record(request)))
+                Ok(self.add(HostMedium {
+                    file,
+                    record: image_record(request),
+                    storage: Storage::beneath_path(request.dir, None),
+                }))
             }
             "device" => {
-                let Claimed { file, record, .. } = medium::claim(request, progress)?;
-                Ok(self.add(file, record))
+                let Claimed { device, file, record } = medium::claim(request, progress)?;
+                let roots = Roots::default();
+                let storage = device.number().directory(&roots).map(|device| Storage::beneath_device(&device, &roots));
+                Ok(self.add(HostMedium { file, record, storage: storage.unwrap_or_default() }))
             }
             "raid0" => {
                 let members = medium::RAID0.members(request)?;
@@ -261,15 +277,15 @@ impl Disks {
         }
     }
 
-    fn add(&mut self, file: OwnedFd, record: MediumRecord) -> Medium {
+    fn add(&mut self, medium: HostMedium) -> Medium {
         let number = self.disks.len();
-        self.disks.push((file, record));
+        self.disks.push(medium);
         Medium { name: "vm".to_owned(), argument: Some(number.to_string()) }
     }
 
     /// Duplicates each disk for a guest.
     pub fn lend(&self) -> Result<Vec<HostDisk>, TestbedError> {
-        let lend = |(number, (file, _)): (usize, &(OwnedFd, MediumRecord))| {
+        let lend = |(number, HostMedium { file, .. }): (usize, &HostMedium)| {
             let file = file
                 .try_clone()
                 .map_err(|error| TestbedError::machine("a disk cannot be lent to the virtual machine").tried(&error))?;
@@ -304,17 +320,21 @@ impl Disks {
         opened.slices = slices.into_iter().map(|(text, slices)| (self.in_plan(&text), slices)).collect();
     }
 
-    /// Renames the medium to the plan's name.
-    pub fn provisioned(&self, provisioned: &mut Provisioned) {
-        if let Some(medium) = &mut provisioned.record.medium {
-            *medium = self.in_plan(medium);
+    /// Renames the medium to the plan's name, and adds what is beneath the guest's disks on this machine.
+    pub fn provisioned(&self, target: &str, provisioned: &mut Provisioned) {
+        let Some(medium) = provisioned.record.medium.clone() else { return };
+        let depth = provisioned.record.storage.iter().map(|layer| layer.depth + 1).max().unwrap_or(0);
+        let numbers = medium.split('+').filter_map(|part| part.rsplit_once("vm:")?.1.parse::<usize>().ok());
+        for disk in numbers.filter_map(|number| self.disks.get(number)) {
+            disk.storage.restrict_guest(depth, target, provisioned);
         }
+        provisioned.record.medium = Some(self.in_plan(&medium));
     }
 
     /// Adds the identity of the device behind a disk of the guest to its record. A resume compares that.
     fn record(&self, guest: &str, mut found: MediumRecord) -> MediumRecord {
         let number = guest.strip_prefix("vm:").and_then(|number| number.parse::<usize>().ok());
-        if let Some((_, own)) = number.and_then(|number| self.disks.get(number)) {
+        if let Some(HostMedium { record: own, .. }) = number.and_then(|number| self.disks.get(number)) {
             found.device.serial.clone_from(&own.device.serial);
             found.device.backing.clone_from(&own.device.backing);
             found.device.beneath.clone_from(&own.device.beneath);

@@ -228,6 +228,9 @@ pub fn summary(origin: &Origin, results: &[JobResult]) -> String {
     for result in results {
         let JobResult { name, group, processes, .. } = result;
         text += &format!("{name}: (groupid={group}, jobs={processes})\n");
+        if let Some(description) = &result.description {
+            text += &format!("  Description  : [{description}]\n");
+        }
         let kind = match result.latency {
             LatencyKind::Completion => Some("clat"),
             LatencyKind::Total => Some("lat"),
@@ -346,6 +349,19 @@ mod tests {
         assert_eq!((&job["sync"]["total_ios"], &job["sync"]["lat_ns"]["N"]), (&3.into(), &3.into()), "{job}");
         let text = summary(&origin(), &[both]);
         assert!(text.contains("  write: IOPS=1024") && text.contains("  fsync/fdatasync: 3 calls\n    sync (usec)"));
+    }
+
+    #[test]
+    fn both_forms_show_the_description() {
+        let described = JobResult {
+            description: Some("direct=1 has no effect".into()),
+            ..result(ResultDirection::Read, LatencyKind::Completion)
+        };
+        assert!(summary(&origin(), std::slice::from_ref(&described)).contains("\n  Description  : [direct=1 has no"));
+        let text = json(&origin(), &[described]).unwrap();
+        let job = serde_json::from_str::<serde_json::Value>(&text).unwrap()["jobs"][0].clone();
+        assert_eq!((&job["desc"], &job["error"]), (&"direct=1 has no effect".into(), &0.into()));
+        assert_eq!((super::super::TOOL.read)(&mut text.as_bytes()).unwrap()[0].warnings, []);
     }
 
     #[test]

@@ -99,13 +99,13 @@ fn check(place: &ProbeTarget<'_>, path: &Path, Alignment { memory, offset }: Ali
 }
 
 /// Returns the bytes of a trial: the largest power of two that divides the record size, up to a limit.
-fn trial_length(place: &ProbeTarget<'_>) -> usize {
-    1 << place.record_size.trailing_zeros().min(LARGEST_TRIAL)
+pub(crate) fn trial_length(record_size: u64) -> usize {
+    1 << record_size.trailing_zeros().min(LARGEST_TRIAL)
 }
 
 /// Reads a little at the start of the second record, so that the kernel can refuse it.
 fn try_read(place: &ProbeTarget<'_>, path: &Path, file: &File) -> Result<(), EngineError> {
-    let length = trial_length(place);
+    let length = trial_length(place.record_size);
     let mut memory = Memory::new(length);
     file.read_at(memory.as_mut(), length as u64).map(drop).map_err(|error| cannot(place, "read from", path, &error))
 }
@@ -114,25 +114,32 @@ fn try_read(place: &ProbeTarget<'_>, path: &Path, file: &File) -> Result<(), Eng
 fn try_write(place: &ProbeTarget<'_>) -> Result<Option<bool>, EngineError> {
     let (trial, plain) = ProbeFile::new(place.directory, "trial-write")?;
     let path = trial.path();
-    let length = trial_length(place);
+    let length = trial_length(place.record_size);
     let mut memory = Memory::new(length);
     let refused = |error| EngineError::io("write to", path, &error);
     plain.write_all_at(memory.as_mut(), 0).and_then(|()| plain.sync_all()).map_err(refused)?;
     let direct = open(&trial, Verb::Write)?;
-    let buffered = match Touched::new(&plain, length) {
-        // Not every file system supports mmap. In that case the state of the page cache is unknown, too.
-        Err(_) => None,
-        Ok(_touched) => {
-            let written = direct.write_at(memory.as_mut(), 0);
-            written.map_err(|error| cannot(place, "write to", path, &error))?;
-            memory::resident_bytes(&plain, length as u64).map(|bytes| bytes > 0)
-        }
-    };
+    let buffered =
+        overwrite(&plain, &direct, memory.as_mut()).map_err(|error| cannot(place, "write to", path, &error))?;
     drop((plain, direct, trial));
     // The changes of the trial must not be written back while the clock runs.
     let settled = KernelNamespace.open_root(place.directory).and_then(|root| KernelNamespace.sync_file_system(&root));
     settled.map_err(|errno| EngineError::call("syncfs of", place.directory, errno))?;
     Ok(buffered)
+}
+
+/// Overwrites the start of a file through `direct`, which is open with O_DIRECT. Returns whether the write went through
+/// the page cache, or `None` if that is unknown. The file must have the bytes already.
+pub(crate) fn overwrite(plain: &File, direct: &File, bytes: &[u8]) -> std::io::Result<Option<bool>> {
+    let touched = Touched::new(plain, bytes.len());
+    direct.write_at(bytes, 0)?;
+    let resident = memory::resident_bytes(plain, bytes.len() as u64);
+    Ok(match (resident, touched) {
+        (Some(1..), _) => Some(true),
+        (Some(0), Ok(_)) => Some(false),
+        // Not every file system supports mmap. Then a write that was evicted at once looks like a direct one.
+        (Some(0), Err(_)) | (None, _) => None,
+    })
 }
 
 fn cannot(place: &ProbeTarget<'_>, call: &str, path: &Path, error: &std::io::Error) -> EngineError {
@@ -207,7 +214,7 @@ mod tests {
     #[test]
     fn a_trial_is_as_odd_as_the_records() {
         for (record, length) in [(512, 512), (3 * 512, 512), (12_288, 4096), (1 << 20, 1 << 20), (1 << 26, 1 << 20)] {
-            assert_eq!(trial_length(&place(Path::new("/"), Verb::Read, record)), length);
+            assert_eq!(trial_length(record), length);
         }
     }
 }

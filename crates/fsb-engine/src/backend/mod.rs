@@ -16,7 +16,7 @@
 pub(crate) mod aio;
 #[cfg(test)]
 mod conformance;
-mod direct;
+pub(crate) mod direct;
 mod file_backend;
 pub(crate) mod files;
 mod libaio;

@@ -31,9 +31,10 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
+use crate::backend::direct;
 use crate::clock::Clock;
 use crate::hash::Permutation;
-use crate::memory::{Memory, SharedMemory, resident_bytes};
+use crate::memory::{Memory, SharedMemory};
 use crate::processes::Children;
 use crate::rendezvous::StartBarrier;
 
@@ -414,12 +415,15 @@ pub fn check_direct(directory: &Path, record: u64) -> Result<(), EngineError> {
         }
         Err(errno) => return Err(refused("cannot write", errno)),
     }
-    match resident_bytes(&File::from(file), record) {
-        Some(cached) if cached > 0 => {
+    let file = File::from(file);
+    let trial = &memory.as_mut()[..direct::trial_length(record)];
+    match direct::overwrite(&file, &file, trial) {
+        Ok(Some(true)) => {
             let message = format!("the file system of {shown} accepts O_DIRECT but uses the page cache");
             Err(EngineError::new(message))
         }
-        _ => Ok(()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(EngineError::new(format!("cannot overwrite a file in {shown} with O_DIRECT: {error}"))),
     }
 }
 

@@ -34,6 +34,9 @@ pub(super) fn warnings(summary: &Summary, record: &RunRecord, trials: &[ReportTr
     }
     urgent.extend(withheld(summary, trials));
     urgent.extend(risks::durable(summary).or_else(|| unflushed(record)));
+    let (storage, others): (Vec<&Warning>, Vec<&Warning>) =
+        others.into_iter().partition(|warning| matches!(warning, Warning::Storage { .. }));
+    urgent.extend(storage.into_iter().map(warning_text));
     urgent.extend(geometry::warnings(record));
     urgent.extend(shared_directories(record, false));
     let (costs, others): (Vec<&Warning>, Vec<&Warning>) =

@@ -31,7 +31,7 @@ pub fn verdict(profile: &Profile, abilities: &Abilities, seen: &Seen, measured: 
     }
     if let Some(found) = seen.direct {
         direct_beneath(abilities)
-            .and_then(|()| direct(profile, seen, found))
+            .and_then(|()| direct(profile, found, seen.resident_after))
             .and_then(|()| direct_device(profile, abilities, seen, measured))
             .map_err(|why| Reason::new(&NOT_DIRECT, why))?;
     }
@@ -48,15 +48,19 @@ fn direct_beneath(abilities: &Abilities) -> Result<(), String> {
     if abilities.why_not_direct.is_empty() { Ok(()) } else { Err(abilities.why_not_direct.clone()) }
 }
 
-/// Checks that direct I/O leaves nothing in the page cache.
-fn direct(profile: &Profile, seen: &Seen, found: Direct) -> Result<(), String> {
+/// Checks that direct I/O leaves nothing in the page cache. `found` is the examination before the work, and
+/// `resident_after` are the bytes of the files in memory afterwards.
+///
+/// # Errors
+/// The reason why the work was not direct.
+pub fn direct(profile: &Profile, found: Direct, resident_after: Option<u64>) -> Result<(), String> {
     if found.buffered == Some(true) {
         return Err(
             "buffered despite O_DIRECT: the file system takes the flag and goes through the page cache".to_owned()
         );
     }
     let all = profile.file_size * profile.files.min(EXAMINED_FILES);
-    match seen.resident_after {
+    match resident_after {
         Some(resident) if resident as f64 > all as f64 * DIRECT_RESIDENT => {
             let (resident, all) = (show_bytes(resident as f64), show_bytes(all as f64));
             Err(format!("buffered despite O_DIRECT: {resident} of {all} were in the page cache afterwards"))
@@ -302,8 +306,7 @@ mod tests {
     fn of_direct(buffered: Option<bool>, resident: u64) -> Result<(), String> {
         let profile = profile_of_reads();
         let direct = Direct { alignment: None, buffered };
-        let seen = Seen { resident_after: Some(resident), direct: Some(direct), ..Seen::default() };
-        super::direct(&profile, &seen, direct)
+        super::direct(&profile, direct, Some(resident))
     }
 
     #[test]

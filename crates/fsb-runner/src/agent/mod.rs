@@ -21,6 +21,7 @@ use fsb_testbed::{Progress, Provisioned, Setup, Slot, Testbed, TestbedError, wor
 
 use crate::worker::WorkerLimits;
 
+pub use checks::direct as check_direct;
 pub use client::{Agent, AgentError};
 pub use measure::deadline;
 use measure::{BackgroundWorkers, SlotWorkers, measure_case};

@@ -253,7 +253,7 @@ impl<'a> Relay<'a> {
         let request = AgentRequest::Provision { slot, slice, target: Box::new(self.disks.for_guest(target)) };
         match self.ask(&request, PROVISION, coordinator) {
             Ok(Reply::Provisioned(mut provisioned)) => {
-                self.disks.provisioned(&mut provisioned);
+                self.disks.provisioned(&target.name, &mut provisioned);
                 provisioned.record.kernel = Some(release);
                 provisioned
                     .record

@@ -18,7 +18,6 @@ use crate::control::memory_limit::{MEMORY_LIMIT, limit_of};
 use crate::fs::{self, FileSystem, Home};
 use crate::medium::{self, GRANULE, MediumRequest, size_for};
 use crate::privilege::worker_identity;
-use crate::storage::Storage;
 use crate::testbed::Setup;
 use crate::{control, host, privilege};
 
@@ -278,11 +277,6 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
     if media(setup).len() > 1 {
         warnings.push(Warning::DifferentMedia);
     }
-    for target in &setup.targets {
-        let storage = storage_of(target, &setup.dir);
-        let flaws = [storage.loss(), storage.buffered()].into_iter().flatten();
-        warnings.extend(flaws.map(|flaw| Warning::Storage { target: target.name.clone(), flaw }));
-    }
     let available = memory::meminfo(&Roots::default(), "MemAvailable").unwrap_or(u64::MAX);
     if homes(setup).any(|home| home == Home::Memory) && available < setup.size {
         warnings.push(Warning::LargeTmpfs { size: setup.size, available });
@@ -291,27 +285,6 @@ fn warnings(setup: &Setup) -> Vec<Warning> {
         warnings.push(Warning::Container { name });
     }
     warnings
-}
-
-/// Returns the storage beneath a target before anything is made. It is empty if the plan itself asks for memory.
-fn storage_of(target: &Target, images: &Path) -> Storage {
-    let spec = match &target.kind {
-        TargetKind::Directory(path) => return Storage::beneath_path(path, None),
-        TargetKind::FileSystem(spec) => spec,
-    };
-    if !fs::of_target(spec).is_ok_and(|member| member.home() == Home::Device) {
-        return Storage::default();
-    }
-    let argument = spec.medium.argument.as_deref().unwrap_or_default();
-    let devices = argument.split('+').filter(|path| path.starts_with('/')).map(Path::new);
-    let roots = Roots::default();
-    let directories = devices.filter_map(|path| block::number_of(path)?.directory(&roots));
-    let mut found: Vec<_> =
-        directories.flat_map(|directory| Storage::beneath_device(&directory, &roots).found).collect();
-    if [spec.medium.name.as_str()].into_iter().chain(argument.split('+')).any(|name| name == "loop") {
-        found.extend(Storage::beneath_path(images, None).found);
-    }
-    Storage { found }
 }
 
 /// Returns the number of slices into which the medium must be divided so that all targets of the setup are ready at

@@ -35,7 +35,7 @@ pub(super) struct ReadyDirectory {
 impl ReadyDirectory {
     /// Creates the sub-directory. Removes it again on failure.
     pub fn begin(
-        path: &Path,
+        (target, path): (&str, &Path),
         user: (u32, u32),
         page_cache: &str,
         ledger: &Ledger,
@@ -69,7 +69,7 @@ impl ReadyDirectory {
                 ready.root.clone_from(&point);
                 ready.bound = Some(point);
             }
-            ready.describe(mount.as_ref())
+            ready.describe(target, mount.as_ref())
         });
         match described {
             Ok(provisioned) => Ok((ready, provisioned)),
@@ -89,7 +89,7 @@ impl ReadyDirectory {
         self.device_directory.as_deref()
     }
 
-    fn describe(&self, mount: Option<&mountinfo::Mount>) -> Result<Provisioned, TestbedError> {
+    fn describe(&self, target: &str, mount: Option<&mountinfo::Mount>) -> Result<Provisioned, TestbedError> {
         let space = free_space(&self.root)?;
         let mut notes = vec!["a directory: neither formatted nor remounted".to_owned()];
         let storage = Storage::beneath_path(&self.root, self.device_directory.as_deref());
@@ -135,7 +135,7 @@ impl ReadyDirectory {
             device: None,
             warnings: Vec::new(),
         };
-        storage.restrict(&mut provisioned);
+        storage.restrict(target, &mut provisioned);
         Ok(provisioned)
     }
 

@@ -32,6 +32,8 @@ const ROOT: &str = "fsb";
 
 /// The parameters of a [`ReadyFileSystem`].
 pub(super) struct FileSystemRequest<'a> {
+    /// The name of the target.
+    pub name: &'a str,
     pub member: &'static dyn FileSystem,
     pub spec: &'a FileSystemSpec,
     pub point: PathBuf,
@@ -153,7 +155,7 @@ impl ReadyFileSystem {
         let provisioned = ready
             .mount(again(&mut medium))
             .and_then(|()| ready.make_root())
-            .and_then(|()| ready.describe(spec, formatted, inspection));
+            .and_then(|()| ready.describe(request, formatted, inspection));
         match provisioned {
             Ok(mut provisioned) => {
                 match probed {
@@ -272,10 +274,11 @@ impl ReadyFileSystem {
 
     fn describe(
         &self,
-        spec: &FileSystemSpec,
+        request: &FileSystemRequest<'_>,
         formatted: Formatted,
         inspection: Inspection,
     ) -> Result<Provisioned, TestbedError> {
+        let spec = request.spec;
         let space = free_space(&self.root)?;
         let mut notes = Vec::new();
         let external = self.journal.as_ref();
@@ -352,7 +355,7 @@ impl ReadyFileSystem {
         if asks_for_memory(self.member, spec) {
             provisioned.record.storage = storage.layers();
         } else {
-            storage.restrict(&mut provisioned);
+            storage.restrict(request.name, &mut provisioned);
         }
         Ok(provisioned)
     }

@@ -213,11 +213,15 @@ impl LocalTestbed {
         self.session.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))
     }
 
-    fn provision_directory(&mut self, occupied: &mut OccupiedSlot, path: &Path) -> Result<Provisioned, TestbedError> {
+    fn provision_directory(
+        &mut self,
+        occupied: &mut OccupiedSlot,
+        target: (&str, &Path),
+    ) -> Result<Provisioned, TestbedError> {
         let session = self.session()?;
         let (user, page_cache) = (session.user, session.page_cache.clone());
         let ledger = self.ledger.as_ref().ok_or_else(|| TestbedError::machine("the testbed is not open"))?;
-        let (ready, provisioned) = ReadyDirectory::begin(path, user, &page_cache, ledger, self.mounts.as_mut())?;
+        let (ready, provisioned) = ReadyDirectory::begin(target, user, &page_cache, ledger, self.mounts.as_mut())?;
         occupied.state = SlotState::Directory(Box::new(ready));
         Ok(provisioned)
     }
@@ -243,7 +247,7 @@ impl LocalTestbed {
         };
         let (page_cache, held) = (page_cache.as_str(), &occupied.controls.held);
         let request =
-            file_system::FileSystemRequest { member, spec, point, size, user, page_cache, held, oldest, large };
+            file_system::FileSystemRequest { name, member, spec, point, size, user, page_cache, held, oldest, large };
         let begun = ReadyFileSystem::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
         if let (Some(key), Some(mut journal)) = (key, journal) {
             if begun.is_err() {
@@ -358,7 +362,7 @@ impl Testbed for LocalTestbed {
                 .and_then(|()| self.provision_file_system(&mut occupied, spec, &target.name)),
             TargetKind::Directory(path) => self
                 .set_target_controls(slot, &mut occupied, target)
-                .and_then(|()| self.provision_directory(&mut occupied, path)),
+                .and_then(|()| self.provision_directory(&mut occupied, (&target.name, path))),
         };
         match provisioned {
             Ok(mut provisioned) => {

@@ -16,6 +16,9 @@ use fsb_codes::notice;
 use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
+use fsb_model::observed::Direct;
+use fsb_model::storage::StorageFlaw;
+use fsb_runner::agent::check_direct;
 use fsb_runner::worker::{Steps, Worker, WorkerError, WorkerLimits};
 use fsb_store::input::LARGEST_SCRIPT;
 use jiff::Timestamp;
@@ -210,7 +213,7 @@ fn measure_all(stages: &[&[FioJob]], arguments: &Arguments) -> anyhow::Result<Op
         let measured = measure(stage, arguments, &signals, &mut directories);
         directories.into_iter().try_for_each(OwnDirectory::remove)?;
         match measured? {
-            Ok(measured) => add_results(stage, &measured, &mut results),
+            Ok(measured) => add_results(stage, &measured, arguments, &mut results),
             Err(Failed::Interrupted) => {
                 return Err(signals.failure("interrupted: the files of the jobs are removed"));
             }
@@ -265,7 +268,7 @@ fn measure(
     arguments: &Arguments,
     signals: &Signals,
     directories: &mut Vec<OwnDirectory>,
-) -> anyhow::Result<Result<Vec<Measurement>, Failed>> {
+) -> anyhow::Result<Result<Vec<Measured>, Failed>> {
     let (mut processes, mut shared) = (Vec::new(), BTreeMap::new());
     for job in stage {
         let seed = job.seed.unwrap_or_else(coordinator::fresh_seed);
@@ -287,11 +290,18 @@ fn measure(
     Ok(measure_processes(&processes, signals, &mut progress))
 }
 
+/// The result of one process.
+struct Measured {
+    measurement: Measurement,
+    /// The examination of direct I/O before the clock started. `None` for a job without it.
+    direct: Option<Direct>,
+}
+
 fn measure_processes(
     processes: &[Process<'_>],
     signals: &Signals,
     progress: &mut Progress,
-) -> Result<Vec<Measurement>, Failed> {
+) -> Result<Vec<Measured>, Failed> {
     for process in processes.iter().filter(|process| process.is_first) {
         let prepared = process.open(signals).and_then(|mut worker| {
             worker.perform::<Steps>(&process.task(Step::Prepare), &mut |live| progress.tell("making files", live))?;
@@ -300,14 +310,16 @@ fn measure_processes(
         });
         prepared.map_err(|error| Failed::new(process.job, error))?;
     }
-    let mut workers = Vec::with_capacity(processes.len());
+    let (mut workers, mut examined) = (Vec::with_capacity(processes.len()), Vec::with_capacity(processes.len()));
     for process in processes {
         let ready = process.open(signals).and_then(|mut worker| {
             worker.ask::<Steps>(&process.task(Step::Measure))?;
-            worker.ready::<Steps>()?;
-            Ok(worker)
+            let ready = worker.ready::<Steps>()?;
+            Ok((worker, ready.direct))
         });
-        workers.push(ready.map_err(|error| Failed::new(process.job, error))?);
+        let (worker, direct) = ready.map_err(|error| Failed::new(process.job, error))?;
+        workers.push(worker);
+        examined.push(direct);
     }
     let started = Instant::now();
     let mut starts: Vec<_> = workers.iter_mut().zip(processes).collect();
@@ -317,12 +329,12 @@ fn measure_processes(
         worker.go().map_err(|error| Failed::new(process.job, error))?;
     }
     let mut measured = Vec::with_capacity(processes.len());
-    for (mut worker, process) in workers.into_iter().zip(processes) {
+    for ((mut worker, process), direct) in workers.into_iter().zip(processes).zip(examined) {
         let report = worker.result::<Steps>(&mut |live| progress.tell("measuring", live));
         let report = report.map_err(|error| Failed::new(process.job, error))?;
         worker.close();
         let nothing = || Failed::new(process.job, WorkerError::Engine(EngineError::new("nothing was measured")));
-        measured.push(report.whole().ok_or_else(nothing)?);
+        measured.push(Measured { measurement: report.whole().ok_or_else(nothing)?, direct });
     }
     Ok(measured)
 }
@@ -364,23 +376,50 @@ impl Progress {
 
 // Converts measurements to results.
 
-/// Adds one result for each process of a stage, or for all processes of a group that shares one, as fio does.
-fn add_results(stage: &[FioJob], measured: &[Measurement], results: &mut Vec<JobResult>) {
+/// Adds one result for each process of a stage, or for all processes of a group that shares one, as fio does. Warns of
+/// jobs whose direct I/O was not direct.
+fn add_results(stage: &[FioJob], measured: &[Measured], arguments: &Arguments, results: &mut Vec<JobResult>) {
     let mut rest = measured;
-    let mut shared: Vec<(&FioJob, Vec<&Measurement>)> = Vec::new();
+    let mut shared: Vec<(&FioJob, Vec<&Measurement>, Option<String>)> = Vec::new();
     for job in stage {
         let (own, others) = rest.split_at(job.processes as usize);
         rest = others;
-        for measurement in own {
+        let reason = (0..).zip(own).find_map(|(number, process)| not_direct(job, number, process, arguments));
+        if let Some(reason) = &reason {
+            warn_not_direct(job, reason, arguments);
+        }
+        for Measured { measurement, .. } in own {
             match shared.last_mut() {
-                Some((first, all)) if first.group_reporting && job.group_reporting && alike(first, job) => {
+                Some((first, all, why)) if first.group_reporting && job.group_reporting && alike(first, job) => {
                     all.push(measurement);
+                    *why = why.take().or_else(|| reason.clone());
                 }
-                _ => shared.push((job, vec![measurement])),
+                _ => shared.push((job, vec![measurement], reason.clone())),
             }
         }
     }
-    results.extend(shared.into_iter().map(|(job, measured)| result(job, &measured)));
+    results.extend(shared.into_iter().map(|(job, measured, reason)| result(job, &measured, reason)));
+}
+
+/// Returns the reason why the direct I/O of a process was not direct. Returns `None` if it was, or if the job asks for
+/// none.
+fn not_direct(job: &FioJob, number: u32, process: &Measured, arguments: &Arguments) -> Option<String> {
+    let found = process.direct?;
+    let profile = workload::parse(&job.workload_of(number), &SIZING).ok()?.profile();
+    let place = fsb_testbed::directory_record(&directory(job, arguments)).unwrap_or_default();
+    let checked = check_direct(&profile, found, process.measurement.resident_after);
+    let cached_beneath = || {
+        let flaws = place.storage.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer));
+        flaws.filter(|flaw| !flaw.loses_data()).map(|flaw| flaw.to_string()).next()
+    };
+    let why = checked.err().or_else(cached_beneath)?;
+    let driver = place.driver.unwrap_or_else(|| "this file system".to_owned());
+    Some(format!("direct=1 has no effect on {driver}, so the results are those of the page cache: {why}"))
+}
+
+fn warn_not_direct(job: &FioJob, reason: &str, arguments: &Arguments) {
+    let text = format!("warning: {}:{}: job '{}': {reason}", arguments.file.display(), job.line, job.name);
+    notify(&notice::NOT_DIRECT, [("reason", reason.into())], &text);
 }
 
 /// Returns whether two jobs share a result: those of one group do in fio, and here also have the same direction and
@@ -392,12 +431,14 @@ fn alike(a: &FioJob, b: &FioJob) -> bool {
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
-fn result(job: &FioJob, measured: &[&Measurement]) -> JobResult {
+/// Returns the result of processes. The description, which is free text, holds the reason why the job was not direct.
+fn result(job: &FioJob, measured: &[&Measurement], not_direct: Option<String>) -> JobResult {
     let sum = |value: fn(&Measurement) -> f64| measured.iter().map(|one| value(one)).sum::<f64>();
     let longest = measured.iter().map(|one| one.timed_ns).max().unwrap_or_default();
     JobResult {
         name: job.name.clone(),
-        description: job.description.clone(),
+        description: Some(job.description.iter().cloned().chain(not_direct).collect::<Vec<_>>().join("; "))
+            .filter(|text| !text.is_empty()),
         group: job.group,
         processes: measured.len() as u32,
         options: job.options.clone(),

@@ -19,6 +19,11 @@ impl Disk {
         Disk::attached(megabytes, &["--find", "--show"])
     }
 
+    /// Creates an empty disk whose loop device has further options of losetup.
+    pub fn attached_with(megabytes: u64, options: &[&str]) -> Disk {
+        Disk::attached(megabytes, &[&["--find", "--show"], options].concat())
+    }
+
     fn attached(megabytes: u64, arguments: &[&str]) -> Disk {
         let image = tempfile::NamedTempFile::new().expect("an image");
         image.as_file().set_len(megabytes << 20).expect("an image");

@@ -41,6 +41,7 @@ mod remote;
 mod replays;
 mod serve_runs;
 mod side_by_side;
+mod storage;
 mod terminal;
 mod traces;
 mod vm;

@@ -11,6 +11,7 @@ use fsb_compat::iozone::Options;
 use fsb_compat::iozone::options::Means;
 use fsb_compat::iozone::sequence::{self, MatrixRow, Operation, Piece};
 use fsb_engine::classic::{self, Existing};
+use fsb_model::storage::StorageFlaw;
 use fsb_model::{Bytes, errno};
 use rustix::fs::Access;
 
@@ -255,6 +256,16 @@ fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Exi
     Ok(())
 }
 
+/// Warns of a loop device beneath a directory that puts direct I/O into a page cache again.
+fn warn_of_cache_beneath(directory: &Path) {
+    let Ok(place) = fsb_testbed::directory_record(directory) else { return };
+    let flaws = place.storage.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer));
+    for flaw in flaws.filter(|flaw| !flaw.loses_data()) {
+        let text = format!("warning: -I has no effect in {}: {flaw}", directory.display());
+        notify(&notice::NOT_DIRECT, [("reason", flaw.to_string().into())], &text);
+    }
+}
+
 fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item = &'p PathBuf>) -> anyhow::Result<()> {
     if !options.direct {
         return Ok(());
@@ -264,13 +275,14 @@ fn direct<'p>(options: &Options, rows: &[MatrixRow], paths: impl Iterator<Item =
     records.dedup();
     let mut directories: Vec<&Path> = paths.map(|path| directory(path)).collect();
     directories.dedup();
-    for parent in directories {
+    for parent in &directories {
         for record in &records {
             let next = "leave -I out, or choose another record size or another file system";
             classic::check_direct(parent, *record)
                 .map_err(|why| exit::failure(&code::IOZONE_UNABLE, format!("-I: {why}; {next}")))?;
         }
     }
+    directories.iter().for_each(|parent| warn_of_cache_beneath(parent));
     let streams = |operation: &Operation| operation.is_stream();
     let done = |piece: &Piece| matches!(piece, Piece::Do(operation, _) if streams(operation));
     if !options.throughput() && sequence::pieces(options).iter().any(done)
