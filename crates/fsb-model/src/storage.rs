@@ -48,7 +48,7 @@ pub enum Layer {
     Stacked {
         /// Its kernel name.
         device: String,
-        /// What it is: `partition`, `raid1`, the name of a mapped device.
+        /// The kind of device, or its name: `partition`, `raid1`, the name of a mapped device.
         role: Option<String>,
     },
     /// A disk, as far as this machine can see.

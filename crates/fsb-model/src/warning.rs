@@ -39,7 +39,7 @@ pub enum Warning {
     Storage {
         /// The name of the target.
         target: String,
-        /// What is wrong with it.
+        /// The flaw of the storage.
         flaw: StorageFlaw,
     },
     /// A directory is in memory, so its files are never cold and never durable. Earlier versions wrote it; this one

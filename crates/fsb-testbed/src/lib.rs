@@ -16,6 +16,7 @@ mod local;
 pub mod lock;
 pub mod medium;
 pub mod privilege;
+mod restrict;
 mod storage;
 mod testbed;
 pub mod vm;

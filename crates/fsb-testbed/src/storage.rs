@@ -9,15 +9,14 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fsb_model::Medium;
 use fsb_model::run::Risk;
 use fsb_model::storage::{Layer, StorageFlaw, StorageLayer, WriteCache, layers_text};
-use fsb_model::{Medium, Warning};
 use fsb_sys::block::{self, DeviceNumber};
 use fsb_sys::mountinfo::{self, Mount};
 use fsb_sys::{Roots, loopdev, read_trimmed};
 
 use crate::fs::{self, UNFLUSHED};
-use crate::testbed::{Abilities, ColdMethod, Provisioned};
 
 /// File systems whose files are in memory, as mounts name them.
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"];
@@ -103,49 +102,6 @@ impl Storage {
         };
         Some(Risk { cause, loss: loss.to_owned() })
     }
-
-    /// Records the layers of a target, and takes from it what they cannot keep.
-    pub fn restrict(&self, target: &str, provisioned: &mut Provisioned) {
-        self.restrict_below(0, target, provisioned);
-    }
-
-    /// Records the layers beneath a disk of a guest, which begin at `depth`, and takes from the target what they cannot
-    /// keep.
-    pub fn restrict_guest(&self, depth: u32, target: &str, provisioned: &mut Provisioned) {
-        self.restrict_below(depth, target, provisioned);
-        if let Some(flaw) = self.buffered() {
-            provisioned.abilities.cold = None;
-            provisioned.abilities.why_not_cold = format!("{flaw}, which a guest cannot empty: {ATTACH_DIRECT}");
-        }
-    }
-
-    fn restrict_below(&self, depth: u32, target: &str, provisioned: &mut Provisioned) {
-        let Provisioned { record, abilities, warnings, .. } = provisioned;
-        let moved = |layer: StorageLayer| StorageLayer { depth: layer.depth + depth, ..layer };
-        record.storage.extend(self.layers().into_iter().map(moved));
-        let flaws = [self.loss(), self.buffered()].into_iter().flatten();
-        warnings.extend(flaws.map(|flaw| Warning::Storage { target: target.to_owned(), flaw }));
-        if let Some(flaw) = self.loss() {
-            abilities.cold = None;
-            abilities.durable = false;
-            abilities.why_not_cold = format!("{flaw}: its files are never cold");
-            abilities.why_not_durable = format!("{flaw}: its files are never durable");
-            record.risks.extend(self.risk());
-        }
-        if let Some(flaw) = self.buffered() {
-            self.restrict_buffered(&flaw, abilities);
-            record.notes.push(format!("{flaw}; {ATTACH_DIRECT}"));
-        }
-    }
-
-    fn restrict_buffered(&self, flaw: &StorageFlaw, abilities: &mut Abilities) {
-        abilities.why_not_direct = format!("not direct: {flaw}; {ATTACH_DIRECT}");
-        // Dropping the caches of the machine empties those beneath the loop device, too. Eviction does not.
-        if abilities.cold == Some(ColdMethod::Evict) {
-            abilities.cold = None;
-            abilities.why_not_cold = format!("{flaw}, and only root can empty it: run as root, or {ATTACH_DIRECT}");
-        }
-    }
 }
 
 /// Returns whether the plan itself asks for a medium in memory.
@@ -154,7 +110,7 @@ pub(crate) fn is_memory_medium(medium: &Medium) -> bool {
     [medium.name.as_str()].into_iter().chain(members).any(|name| name == "ram")
 }
 
-/// What is directly beneath a loop device.
+/// The holder of the bytes of a loop device.
 enum Beneath {
     Device(PathBuf),
     Mount(Mount),
@@ -399,8 +355,6 @@ fn number_below(mount: &Mount, roots: &Roots) -> Option<DeviceNumber> {
 mod tests {
     //! Tests on trees of files that stand for /sys, with mounts as data.
 
-    use fsb_model::run::TargetRecord;
-
     use super::*;
 
     struct Tree {
@@ -598,60 +552,6 @@ mod tests {
         tree.write("target/image", "");
         tree.looped("loop7", 7, &tree.path("target/image").to_string_lossy(), "1");
         assert!(tree.text("target").ends_with("not known: too many layers"));
-    }
-
-    fn provisioned(cold: ColdMethod) -> Provisioned {
-        Provisioned {
-            record: TargetRecord::default(),
-            root: PathBuf::new(),
-            client_roots: Vec::new(),
-            abilities: Abilities {
-                cold: Some(cold),
-                kernel_caches_only: true,
-                durable: true,
-                counters: true,
-                fake: None,
-                why_not_cold: String::new(),
-                why_not_durable: String::new(),
-                why_not_direct: String::new(),
-                no_maintenance: Default::default(),
-                no_space_limit: String::new(),
-            },
-            free_bytes: 0,
-            free_inodes: 0,
-            device: None,
-            held: Default::default(),
-            warnings: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_loop_device_without_direct_io_is_cold_only_if_the_caches_beneath_it_are_emptied() {
-        let mut tree = Tree::new();
-        tree.device("sdq", 0);
-        tree.mount("xfs", 0, "disk", &[]);
-        tree.write("disk/image", "");
-        tree.looped("loop7", 7, &tree.path("disk/image").to_string_lossy(), "0");
-        tree.mount("ext4", 7, "target", &[]);
-        let storage = tree.beneath("target");
-        for (method, is_cold) in
-            [(ColdMethod::Remount, true), (ColdMethod::DropCaches, true), (ColdMethod::Evict, false)]
-        {
-            let mut target = provisioned(method);
-            storage.restrict("t", &mut target);
-            assert_eq!(target.abilities.cold.is_some(), is_cold, "{method:?}");
-            assert!(target.abilities.why_not_direct.contains("losetup --direct-io=on"), "{:?}", target.abilities);
-            assert!(target.abilities.durable && target.record.risks.is_empty());
-            let flaw = StorageFlaw::Buffered { device: "loop7".to_owned() };
-            assert_eq!(target.warnings, [Warning::Storage { target: "t".to_owned(), flaw }]);
-        }
-        // A guest empties only its own caches.
-        let mut target = provisioned(ColdMethod::Remount);
-        target.record.storage =
-            vec![StorageLayer { depth: 0, layer: Layer::Disk { device: "vdb".to_owned(), write_cache: None } }];
-        storage.restrict_guest(1, "t", &mut target);
-        assert_eq!(target.abilities.cold, None);
-        assert!(layers_text(&target.record.storage).starts_with("vdb on ext4 on loop7 without direct I/O"));
     }
 
     #[test]

@@ -174,7 +174,7 @@ pub struct HostDisk {
     pub serial: String,
 }
 
-/// What is behind a disk of the guest.
+/// The image or the device behind a disk of the guest.
 #[derive(Debug)]
 struct HostMedium {
     file: OwnedFd,

@@ -1,4 +1,4 @@
-//! What is beneath a target: memory and volatile overlays in disguise, loop devices without direct I/O, and direct I/O
+//! The storage beneath a target: memory and volatile overlays in disguise, loop devices without direct I/O, and direct I/O
 //! that goes through a page cache. Each run is in a mount namespace of its own.
 
 use std::fs;
