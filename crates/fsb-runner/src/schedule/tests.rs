@@ -108,6 +108,7 @@ fn provisioned() -> Provisioned {
             kernel_caches_only: true,
             fake: None,
             why_not_cold: String::new(),
+            why_not_direct: String::new(),
             why_not_durable: String::new(),
             no_maintenance: Default::default(),
             no_space_limit: String::new(),

@@ -44,10 +44,7 @@ fn in_namespace(directory: &Path, script: &str, arguments: &str) -> Output {
     let script = format!("set -e; {script}; exec {FSB} {arguments}");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "/bin/sh", "-c", &script]).current_dir(directory);
-    let output = command.env("COLUMNS", "1000").output().expect("unshare runs");
-    // Shown only if the test fails.
-    println!("{}{}", stdout(&output), stderr(&output));
-    output
+    command.env("COLUMNS", "1000").output().expect("unshare runs")
 }
 
 /// Returns the outcomes of the three cases on a target: `not_applicable`, `invalid`, `ok`.

@@ -87,13 +87,14 @@ fn a_record_without_reuse_is_reported_as_repeated_in_one_directory() {
         screen.contains("found the files of earlier runs (this version of fsb had no other way)")
     };
     assert!(!warns());
-    for name in ["run.json", "trials.jsonl"] {
-        let path = scratch.path().join("run").join(name);
-        let text = fs::read_to_string(&path).unwrap();
-        let old = text.replace("\"reuse\": false,", "").replace("\"reuse\":false,", "");
-        assert!(!old.contains("\"reuse\""), "{name}");
-        fs::write(&path, old).unwrap();
-    }
+    let run = scratch.path().join("run");
+    let text = fs::read_to_string(run.join("run.json")).unwrap();
+    let old = text.replace("\"reuse\": false,", "").replace("\"reuse\":false,", "");
+    assert!(!old.contains("\"reuse\""));
+    fs::write(run.join("run.json"), old).unwrap();
+    rewrite_trials(&run, |trial| {
+        assert_eq!(trial["params"].as_object_mut().unwrap().remove("reuse"), Some(false.into()))
+    });
     assert!(warns());
     let compared = |more: &[&str], out: &str| {
         let arguments = ["run", "null", "slow=null,slowdown=9%", "--blocks", "6", "--out", out, "-q"];
