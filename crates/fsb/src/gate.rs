@@ -39,6 +39,12 @@ struct Case<'d> {
     state: CaseState,
 }
 
+/// A target of the baseline's runs that other runs lack.
+pub struct AbsentTarget {
+    /// The name that its set would have.
+    pub set: String,
+}
+
 /// The answer of a case to the question whether it is slower.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum CaseState {
@@ -91,7 +97,7 @@ impl<'d> Judged<'d> {
 /// if a finding is, with its whole interval beyond θ. The verdict "probably slower" does not fail, because the sure part of
 /// the difference may be too small to matter. Runs of several targets are several comparisons, each of a target with
 /// itself.
-pub fn slower(judged: &[Judged<'_>]) -> u8 {
+pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
     let lost = |judged: &Judged<'_>| -> Vec<Lost> {
         judged.sets.iter().filter_map(|set| lost(judged.document, set)).collect()
     };
@@ -103,18 +109,25 @@ pub fn slower(judged: &[Judged<'_>]) -> u8 {
         notify(&notice::GATE_FAILED, fields, &format!("--fail-if slower: failed: {}", text.join("; ")));
         return exit::GATE;
     }
-    let cases: Vec<Case<'_>> = judged.iter().flat_map(Judged::cases).collect();
+    let absent = absent.iter().map(|target| Case {
+        set: &target.set,
+        name: "every workload".to_owned(),
+        state: CaseState::Missing,
+    });
+    let cases: Vec<Case<'_>> = judged.iter().flat_map(Judged::cases).chain(absent).collect();
     let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
     let up_to = |case: &Case<'_>| if let CaseState::UpTo(slowdown) = case.state { Some(slowdown) } else { None };
     // Among equal times, the end of an interval may be beyond θ by a rounding error.
     let is_open = |case: &&Case<'_>| up_to(case).is_none_or(|slowdown| slowdown > theta * (1.0 + 1e-9));
     let largest = cases.iter().filter_map(up_to).reduce(f64::max);
+    let some_missing = cases.iter().any(|case| case.state == CaseState::Missing);
     match largest {
-        None => nothing_judged(judged),
-        Some(_) if cases.iter().any(|case| is_open(&case)) => {
+        None if !some_missing => nothing_judged(judged),
+        _ if cases.iter().any(|case| is_open(&case)) => {
             cannot_tell(judged, theta, &cases.iter().filter(is_open).collect::<Vec<_>>(), cases.len())
         }
-        Some(excluded) => {
+        excluded => {
+            let excluded = excluded.unwrap_or_default();
             let text = format!(
                 "--fail-if slower: passed: {} exclude a slowdown of more than {}, and the threshold is {}",
                 counted(cases.len(), "comparison"),

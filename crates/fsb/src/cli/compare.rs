@@ -20,7 +20,7 @@ use fsb_stats::compare::{
 };
 use fsb_stats::{Between, BetweenSource};
 
-use crate::gate::{self, Judged};
+use crate::gate::{self, AbsentTarget, Judged};
 use crate::message::{say, say_warning};
 use crate::results::{self, print_data, print_exactly, print_report};
 use crate::sets::{self, Apart, Origin, Sets};
@@ -66,8 +66,9 @@ pub struct Arguments {
     /// Relative standard deviation between runs, for sets that do not show it
     #[arg(long, value_name = "P")]
     between: Option<String>,
-    /// Exit with 1 if a set is slower than the baseline by more than --theta, 0 if that is excluded, 2 if neither is known
-    /// (table: docs/guide.md)
+    /// Exit with 1 if a set is slower by more than --theta, 2 if that is not known
+    ///
+    /// 0 only if every case excludes such a slowdown. docs/guide.md has a table of all cases.
     #[arg(long, value_name = "slower", hide_possible_values = true)]
     fail_if: Option<FailIf>,
     /// Format, such as html or xlsx: see fsb list formats
@@ -116,6 +117,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     };
     let targets = shared(&read.origins, baseline);
     let elsewhere = of_other_arguments(&read, baseline);
+    let absent = absent_targets(&read, baseline);
     let all = std::mem::take(&mut read.sets);
     let requests = Requests::new(theta, between, &read.runs);
     let mut document = compared(all, &read, &requests.of_values(baseline), single)?;
@@ -159,17 +161,22 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let of_targets = &by_target.changes;
     if of_targets.is_empty() {
-        return Ok(gate::slower(&[Judged::all(&document, &contents)]));
+        return Ok(gate::slower(&[Judged::all(&document, &contents)], &[]));
     }
     let mut judged: Vec<Judged<'_>> = of_targets.iter().map(|document| Judged::all(document, &contents)).collect();
-    // Sets that share no target with the baseline's run are compared with the baseline, as in a comparison without
+    // Arguments that share no target with the baseline's run are compared with the baseline, as in a comparison without
     // targets.
-    let met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
-    let sets: Vec<&str> = elsewhere.iter().map(String::as_str).filter(|name| !met(name)).collect();
+    let is_met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
+    let met: BTreeSet<usize> =
+        elsewhere.iter().filter(|(_, name)| is_met(name)).map(|(argument, _)| *argument).collect();
+    let sets = elsewhere.iter().filter(|(argument, _)| !met.contains(argument)).map(|(_, name)| name.as_str());
+    let sets: Vec<&str> = sets.collect();
     if !sets.is_empty() {
         judged.push(Judged { document: &document, sets, contents: &contents });
     }
-    Ok(gate::slower(&judged))
+    let absent: Vec<AbsentTarget> =
+        absent.into_iter().filter(|(argument, _)| met.contains(argument)).map(|(_, target)| target).collect();
+    Ok(gate::slower(&judged, &absent))
 }
 
 /// Returns the comparison of sets, the first of which is the baseline, as a page.
@@ -397,11 +404,32 @@ fn shared(origins: &[Origin], baseline: usize) -> Option<Shared> {
     (several && !targets.is_empty()).then_some(Shared { baseline, targets })
 }
 
-/// Names of the sets that come from other arguments than the baseline.
-fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<String> {
+/// Names of the sets that come from other arguments than the baseline, with the numbers of these arguments.
+fn of_other_arguments(read: &Sets, baseline: usize) -> Vec<(usize, String)> {
     let own = read.origins.get(baseline).map(|origin| origin.argument);
     let others = read.sets.iter().zip(&read.origins).filter(|(_, origin)| Some(origin.argument) != own);
-    others.map(|(set, _)| set.name.clone()).collect()
+    others.map(|(set, origin)| (origin.argument, set.name.clone())).collect()
+}
+
+/// Returns the targets of the baseline's argument that other arguments lack, with the numbers of those.
+fn absent_targets(read: &Sets, baseline: usize) -> Vec<(usize, AbsentTarget)> {
+    let Some(own) = read.origins.get(baseline).map(|origin| origin.argument) else { return Vec::new() };
+    let targets = |argument: usize| {
+        let of_argument = read.origins.iter().filter(move |origin| origin.argument == argument);
+        of_argument.filter_map(|origin| origin.target.as_deref())
+    };
+    let mut absent = Vec::new();
+    for (argument, name) in of_other_arguments(read, baseline) {
+        if absent.iter().any(|(known, _)| *known == argument) {
+            continue;
+        }
+        // The sets of an argument are named `ARGUMENT/TARGET`.
+        let prefix = name.split_once('/').map_or(name.as_str(), |(prefix, _)| prefix);
+        let lacks = |target: &&str| targets(argument).all(|known| known != *target);
+        let lacking = targets(own).filter(lacks).map(|target| AbsentTarget { set: format!("{prefix}/{target}") });
+        absent.extend(lacking.map(|target| (argument, target)));
+    }
+    absent
 }
 
 /// Comparisons of the targets of two runs.

@@ -637,6 +637,27 @@ fn a_gate_passes_only_if_a_slowdown_of_theta_is_excluded_everywhere() {
 }
 
 #[test]
+fn a_target_that_the_new_runs_lack_is_not_passed() {
+    let scratch = scratch();
+    measure_base(scratch.path());
+    let without_b = |record: &mut Value| {
+        record["plan"]["targets"].as_array_mut().unwrap().retain(|target| target["name"] != "b");
+    };
+    both_sides(scratch.path(), 3, |_| 1.0, without_b);
+    for number in 1..=3 {
+        let run = scratch.path().join(format!("new{number}"));
+        let kept: Vec<Value> = trials(&run).into_iter().filter(|trial| trial["target"] != "b").collect();
+        write_trials(&run, &kept);
+    }
+    let output = gate(scratch.path(), THREE[0], THREE[1], &["--theta", "10%"]);
+    expect_code(&output, 2);
+    assert_eq!(undecided(&output)["missing"], serde_json::json!(["new/b at every workload"]));
+    // The other way round, the baseline has nothing to compare it with.
+    let output = gate(scratch.path(), THREE[1], THREE[0], &["--theta", "10%"]);
+    expect_code(&output, 0);
+}
+
+#[test]
 fn the_gate_refuses_runs_of_low_trust_by_name() {
     let scratch = scratch();
     measure_base(scratch.path());
