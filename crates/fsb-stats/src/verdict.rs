@@ -175,7 +175,8 @@ impl Interval {
         libm::expm1((libm::log(self.hi) - libm::log(self.lo)) / 2.0).min(f64::MAX)
     }
 
-    /// Returns whether the interval contains equality and reaches beyond ±100 %. Its ends then say nothing of the ratio.
+    /// Returns whether the interval contains equality and is wider than ±100 %: a factor of two to each side of its middle. Its
+    /// ends then say nothing of the ratio.
     pub fn is_too_wide(&self) -> bool {
         self.contains(1.0) && self.relative_half_width() > 1.0
     }

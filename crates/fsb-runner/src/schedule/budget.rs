@@ -312,14 +312,16 @@ impl Schedule<'_> {
         }
         let gone: Vec<usize> = (0..held.len()).filter(|index| !kept.contains(index)).map(|index| held[index]).collect();
         self.leave_out(&gone, LeftOut::Budget);
-        self.discard(&gone)?;
+        self.discard(&gone);
         let elapsed = self.run.started.elapsed().as_secs_f64();
         self.say_left_out(elapsed + (base + measured) * f64::from(missing) * LONGER);
-        self.save()
+        // The record first: a run that is killed in between has no block without trials.
+        self.save()?;
+        self.run.journal.rewrite(&self.run.trials).map_err(RunError::Journal)
     }
 
     /// Marks the trials of these cells as superseded, and removes the cells from the blocks so far.
-    fn discard(&mut self, cells: &[usize]) -> Result<(), RunError> {
+    fn discard(&mut self, cells: &[usize]) {
         let labels = self.labels(cells);
         let run = &mut self.run;
         let gone = |trial: &&mut Trial| trial.block > 0 && labels.contains(&trial.workload);
@@ -327,7 +329,6 @@ impl Schedule<'_> {
         for order in run.record.order.iter_mut().filter(|order| order.block > 0) {
             order.cells.retain(|label| !labels.contains(label));
         }
-        run.journal.rewrite(&run.trials).map_err(RunError::Journal)
     }
 
     /// Returns the reason why no block follows the `made` ones, or `None` if another one follows. The last block took
