@@ -20,9 +20,12 @@ const MARGIN: u64 = 256 << 20;
 pub(crate) fn needed(plan: &Plan, placement: Option<&Placement>, work: &Work) -> u64 {
     let in_memory = plan.targets.iter().filter_map(|target| target.file_system()).any(|spec| spec.medium.name == "ram");
     let images = if in_memory { plan.size.0 } else { 0 };
+    let sample_seconds = plan.sample_time.unwrap_or(planner::SAMPLE_SECONDS);
     let files = |slice: u64, in_rounds: bool| {
-        let of_cell = |parsed: &ParsedCell| cached(&parsed.profile, parsed.unit.as_ref().filter(|_| in_rounds), slice);
-        work.cells.iter().map(of_cell).max().unwrap_or(0)
+        let cached = |parsed: &ParsedCell| {
+            cached(&parsed.profile, parsed.unit.as_ref().filter(|_| in_rounds), slice, sample_seconds)
+        };
+        work.cells.iter().map(cached).max().unwrap_or(0)
     };
     let cache = match placement {
         Some(Placement::SideBySide { slice_bytes, .. }) => files(*slice_bytes, true) * plan.at_once() as u64,
@@ -40,15 +43,15 @@ pub(crate) fn cells(work: &Work) -> Vec<String> {
     cells.map(|parsed| parsed.cell.label.clone()).collect()
 }
 
-/// Returns the bytes of page cache that one cell may fill on one target.
-fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64) -> u64 {
-    let room = (slice as f64 * planner::FILLED) as u64;
+/// Returns the bytes of page cache that one cell may fill on one target, in samples of `sample_seconds`. A command, whose
+/// files are not known, may fill as much as units.
+fn cached(profile: &Profile, unit: Option<&CellUnit>, slice: u64, sample_seconds: f64) -> u64 {
     if profile.program.is_some() {
-        return room;
+        return planner::filled(slice, 0, sample_seconds);
     }
     match unit {
         // Further units are made as long as there is room.
-        Some(unit) if unit.own_files => room,
+        Some(unit) if unit.own_files => planner::filled(slice, unit.space, sample_seconds),
         Some(unit) => unit.space.min(slice),
         None => profile.space.min(slice),
     }
@@ -145,6 +148,18 @@ mod tests {
             assert!(cells.iter().any(|label| label.starts_with("write 1M")), "{cells:?}");
             assert!(!cells.iter().any(|label| label.contains("warm") || label.starts_with("rename")), "{cells:?}");
         }
+    }
+
+    #[test]
+    fn a_large_image_needs_no_more_memory_for_the_same_files() {
+        let needs = |size: &str| {
+            let text =
+                format!("targets = ['ext4', 'btrfs']\nsize = '{size}'\n[[workload]]\nname = 'create'\nfiles = 1000\n");
+            let resolved = plan_file::parse(&text, "p").unwrap().resolve(2, 7).unwrap();
+            needed(&resolved.plan, Some(&resolved.placement), &resolved.work)
+        };
+        assert!(needs("50G") <= 3 * GIB, "{}", needs("50G"));
+        assert_eq!(needs("50G"), needs("500G"));
     }
 
     #[test]

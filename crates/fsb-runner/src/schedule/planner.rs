@@ -28,7 +28,7 @@ const FILL: f64 = 0.9;
 
 /// The default of the least seconds of a sample in rounds on the fastest target. Of 4, 1, 0.2 and 0.05 s the shortest
 /// was the most precise in the same time, and the steps around a sample take some milliseconds.
-pub(super) const SAMPLE_SECONDS: f64 = 0.025;
+pub(crate) const SAMPLE_SECONDS: f64 = 0.025;
 /// The seconds of a sample from which on a cell is measured as a whole: no unit's state lasts for it.
 pub(crate) const LONGEST: f64 = 1.0;
 /// The largest ratio of the time to make the files of a unit to its sample, if each unit has files of its own.
@@ -46,7 +46,23 @@ const USUAL_ROUNDS: u32 = 8;
 /// The largest ratio of the rounds of a cell to those of other cells.
 const MOST_WEIGHT: f64 = 3.0;
 /// Share of a target's room that units may fill.
-pub(crate) const FILLED: f64 = 0.6;
+const FILLED: f64 = 0.6;
+/// Returns the inodes that units may use on a target with `inodes` free ones.
+pub(super) fn filled_inodes(inodes: u64) -> u64 {
+    (inodes as f64 * FILLED) as u64
+}
+
+/// Bytes that units of samples of the default length may fill, so that the memory for their page cache does not grow with
+/// the size of the image.
+const MOST_FILLED: u64 = 1 << 30;
+/// Units that may be made in any case: those of the fewest rounds.
+const FEWEST_UNITS: u64 = 6;
+
+/// Returns the bytes that units of `unit` bytes may fill on a target with `room` bytes, in samples of `sample_seconds`.
+pub(crate) fn filled(room: u64, unit: u64, sample_seconds: f64) -> u64 {
+    let most = (MOST_FILLED as f64 * (sample_seconds / SAMPLE_SECONDS).max(1.0)) as u64;
+    ((room as f64 * FILLED) as u64).min(most.max(unit.saturating_mul(FEWEST_UNITS)))
+}
 /// Seconds of a sample besides its work: the conversation with the worker, counters, a sync.
 const AROUND: f64 = 0.006;
 /// Rounds of the warm-up block, which measure the time of a unit; one more leads in.

@@ -265,14 +265,16 @@ impl CellState {
                 costs: self.sequential_costs.clone(),
             }));
         };
-        let fits =
-            |room: u64, needed: u64| (room as f64 * planner::FILLED / needed.max(1) as f64).clamp(1.0, 1e6) as u32;
+        let sample_seconds = self.sample_seconds.unwrap_or(SAMPLE_SECONDS);
+        let units = |room: u64, unit: u64| (room / unit.max(1)).clamp(1, 1_000_000) as u32;
+        let space = unit.space.max(self.space_of_run);
+        let bytes = planner::filled(free.bytes, space, sample_seconds);
         Case::Rounds(InRounds {
             own_files: unit.own_files,
             reuse_files: self.reuses_files(free),
             new_directories: self.makes_new_directories(),
-            room: fits(free.bytes, unit.space.max(self.space_of_run)).min(fits(free.inodes, unit.inodes)),
-            sample_seconds: self.sample_seconds.unwrap_or(SAMPLE_SECONDS),
+            room: units(bytes, space).min(units(planner::filled_inodes(free.inodes), unit.inodes)),
+            sample_seconds,
             single: self.is_long_command(long),
             costs: self.unit_costs.clone(),
         })
