@@ -62,6 +62,8 @@ pub struct Profile {
     pub in_place: bool,
     /// Whether the timed work waits for the device. Calibration must then cover seconds, not tenths.
     pub reaches_device: bool,
+    /// Whether its timed work syncs files by itself, besides what its durability asks for.
+    pub syncs_itself: bool,
     /// Whether cold means cold inodes and directories. POSIX_FADV_DONTNEED does not evict those.
     pub metadata_only: bool,
     /// Bytes needed on the target at the peak.
@@ -110,6 +112,7 @@ impl Profile {
             repeats_in_place: false,
             in_place: false,
             reaches_device: false,
+            syncs_itself: false,
             metadata_only: false,
             space: 0,
             inodes: 1,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use fsb_model::geometry::LARGE_DISK;
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::metric::{self, Role};
 use fsb_model::run::{Placement, TargetRecord};
@@ -166,6 +167,9 @@ fn conditions_of(record: &RunRecord, target: &Target, case: &str) -> Conditions 
     add("turbo", record.host.turbo.map_or_else(String::new, |on| if on { "on" } else { "off" }.to_owned()));
     add("suite", record.plan.name.clone());
     add("size", show_bytes(record.plan.size.0 as f64));
+    if record.plan.like_disk.0 != LARGE_DISK {
+        add("large disk", show_bytes(record.plan.like_disk.0 as f64));
+    }
     add("targets", record.plan.targets.len().to_string());
     add("method", if record.rounds.contains_key(case) { "rounds" } else { "sequential trials" }.to_owned());
     add(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the disk whose geometry every smaller slice is given.
+/// Bytes of the disk whose geometry every smaller slice is given, unless the user names another size.
 pub const LARGE_DISK: u64 = 100 << 30;
 
 /// The layout of a file system on its device, as its own tools report it; a field is absent where they do not.

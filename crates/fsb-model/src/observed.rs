@@ -31,6 +31,10 @@ pub struct Observed {
     /// Bytes that the device wrote inside the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_write_bytes: Option<u64>,
+    /// Bytes that the device wrote inside the clock to holes of the sparse image under it, which an earlier write had not
+    /// filled. Absent where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hole_bytes: Option<u64>,
     /// Flushes that the device served inside the clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device_flushes: Option<u64>,

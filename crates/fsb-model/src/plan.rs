@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::geometry::LARGE_DISK;
 use crate::target::Target;
 use crate::units::Bytes;
 use crate::workload::{BackgroundLimit, WorkloadSpec};
@@ -151,6 +152,9 @@ pub struct Plan {
     /// disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
+    /// Size of the large disk whose geometry slices get, and of the devices of file systems whose behaviour follows it.
+    #[serde(default = "large_disk")]
+    pub like_disk: Bytes,
     /// Traced blocks follow the measured ones, to explain differences.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
@@ -183,6 +187,10 @@ pub struct Plan {
     /// command runs there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<PathBuf>,
+}
+
+fn large_disk() -> Bytes {
+    Bytes(LARGE_DISK)
 }
 
 impl Plan {

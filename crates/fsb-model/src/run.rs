@@ -383,6 +383,19 @@ impl RunRecord {
     }
 }
 
+/// A device on which a file system waits for commits that it does not need on a large disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SmallDevice {
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes from which on results no longer depend on the size.
+    pub least: u64,
+    /// New files with data after which a commit is expected; absent if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_files: Option<u64>,
+}
+
 /// A target as it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -402,6 +415,9 @@ pub struct TargetRecord {
     /// The geometry of the file system that was made; absent where its tools do not report it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub geometry: Option<Geometry>,
+    /// The limit of a device that is too small for the file system to behave as on a large disk; absent on other devices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub small_device: Option<SmallDevice>,
     /// The reasons why synced data may be lost or damaged in a crash that the file system's defaults survive; empty for
     /// a safe target.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -20,6 +20,8 @@ error_codes! {
     NOT_COLD = "trial/not-cold", code::TRIALS, "A cold trial found data in memory, or its device read too little.", "Measure a file system that fsb makes: the files of a directory may be read by others.";
     NOT_WARM = "trial/not-warm", code::TRIALS, "Data of a warm trial was not in memory.", "Use smaller files, or give the machine more memory.";
     NOT_OUT_OF_CACHE = "trial/not-out-of-cache", code::TRIALS, "Data of a trial out of cache was in memory.", "Use larger files, or a smaller memory-limit.";
+    INTO_HOLES = "trial/into-holes", code::TRIALS, "A trial wrote to holes of the sparse image under its target, which takes other times than on a disk.", "Use a larger --size: more is written over beforehand.";
+    SMALL_DEVICE = "trial/small-device", code::TRIALS, "A file system waited for commits that it does not need on a large disk.", "Use a larger device, or an image (@loop), which fsb makes large for such a file system.";
     NOT_DIRECT = "trial/not-direct", code::TRIALS, "Direct I/O went through the page cache, or the file system refuses it.", "Use a backend without O_DIRECT there.";
     NOT_SUSTAINED = "trial/not-sustained", code::TRIALS, "The target did not keep up with the requested rate.", "Request a lower rate.";
     CORRUPTED = "trial/corrupted", code::TRIALS, "A file does not hold what was written to it.", "Check the device and the kernel log.";

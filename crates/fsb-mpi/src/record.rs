@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fsb_engine::{EngineError, latency};
+use fsb_model::geometry::LARGE_DISK;
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::observed::{BarrierSkew, Observed};
 use fsb_model::plan::{Identity, Plan, Repetition};
@@ -82,6 +83,7 @@ pub(crate) fn new_record(request: &Request, ranks: Ranks, directory: &Path) -> R
             race: None,
             risky: false,
             mkfs_defaults: false,
+            like_disk: Bytes(LARGE_DISK),
             explain: false,
             size: Bytes(0),
             scale: 1.0,

@@ -8,7 +8,9 @@ use fsb_engine::{ParamError, Profile, Sizing, WorkUnit, workload};
 use fsb_model::host::DeviceId;
 use fsb_model::run::{Placement, PlacementReason};
 use fsb_model::workload::{REUSE, REUSED_DIRECTORY};
-use fsb_model::{BACKGROUND, Background, CacheState, Cell, Durability, Params, Plan, RunRecord, WorkloadSpec, metric};
+use fsb_model::{
+    BACKGROUND, Background, CacheState, Cell, Durability, Params, Plan, RunRecord, Target, WorkloadSpec, metric,
+};
 use fsb_testbed::Setup;
 
 use crate::schedule::planner::LONGEST;
@@ -317,6 +319,15 @@ pub(crate) fn slices(record: &RunRecord) -> u32 {
     record.placement.as_ref().and_then(Placement::divided).map_or(1, |(slices, _)| slices)
 }
 
+/// Returns the names of the targets of a plan that do not behave as on a large disk, because their devices are too small.
+pub fn on_small_devices<'p>(plan: &'p Plan, placement: &Placement) -> Vec<&'p str> {
+    let slices = placement.divided().map_or(1, |(slices, _)| slices);
+    let setup = setup_of(plan, &BTreeMap::new(), slices);
+    let is_small =
+        |target: &&Target| target.file_system().is_some_and(|spec| !fsb_testbed::behaves_as_large(&setup, spec));
+    plan.targets.iter().filter(is_small).map(|target| target.name.as_str()).collect()
+}
+
 /// Returns the setup for a plan with known devices. Each medium is divided into `slices` slices.
 pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, slices: u32) -> Setup {
     /// Share of a budget for preparing the machine.
@@ -337,6 +348,8 @@ pub(crate) fn setup_of(plan: &Plan, devices: &BTreeMap<PathBuf, DeviceId>, slice
         root: plan.root.clone(),
         oldest_kernel: None,
         large_disk: Default::default(),
+        // In whole sectors of every size.
+        like_disk: if plan.mkfs_defaults { 0 } else { plan.like_disk.0 / 4096 * 4096 },
         fault: None,
         background_limits: plan.background_limits().collect(),
         slices,

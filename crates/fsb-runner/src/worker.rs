@@ -24,7 +24,7 @@ use fsb_model::errno::describe_spawn;
 use fsb_model::observed::BackgroundWork;
 use fsb_sys::sandbox::{self, Confinement};
 use fsb_testbed::control::Held;
-use fsb_testbed::host;
+use fsb_testbed::{SpaceBeneath, host};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::de::DeserializeOwned;
@@ -96,6 +96,8 @@ pub struct WorkerLimits {
     pub until: Option<Instant>,
     /// Set when the work shall end early. Such a worker does not receive the terminal's signals.
     pub interrupted: Option<Arc<AtomicBool>>,
+    /// The space beneath a sparse image: a worker is killed when it is short, before it is full for everything else.
+    pub space: Option<SpaceBeneath>,
 }
 
 /// The reason why a task has no result.
@@ -113,6 +115,11 @@ pub enum WorkerError {
     /// The worker was silent for too long, and was killed.
     #[error("the worker did not answer within {0:?} and was killed")]
     Deadline(Duration),
+    /// The file system beneath the target is almost full.
+    #[error(
+        "the file system beneath the image is almost full, so the worker was killed: its files need more than the slice; use a larger --size, or a --dir with more space"
+    )]
+    FullBeneath,
     /// The budget ended before the work did.
     #[error("the budget ended before the trial did")]
     OutOfTime,
@@ -144,6 +151,7 @@ pub struct Worker {
     deadline: Option<Duration>,
     until: Option<Instant>,
     interrupted: Option<Arc<AtomicBool>>,
+    space: Option<SpaceBeneath>,
     /// Whether the child is, or becomes, the monitor of a worker that runs programs.
     monitored: bool,
     unconfined: Vec<String>,
@@ -175,7 +183,8 @@ impl Worker {
         let interrupted = limits.interrupted.as_ref().map(Arc::clone);
         let monitored = limits.confinement.as_ref().is_some_and(|confinement| confinement.programs.is_some());
         let (deadline, until, unconfined) = (limits.deadline, limits.until, Vec::new());
-        let mut worker = Worker { child, lines, deadline, until, interrupted, monitored, unconfined, oom_kills };
+        let space = limits.space.clone();
+        let mut worker = Worker { child, lines, deadline, until, interrupted, space, monitored, unconfined, oom_kills };
         worker.send(&Opening { confinement: limits.confinement.as_ref().map(Cow::Borrowed) })?;
         Ok(worker)
     }
@@ -256,11 +265,12 @@ impl Worker {
         self.child.id()
     }
 
-    /// Lets the next tasks go on after [`WorkerLimits::until`].
+    /// Lets the next tasks go on after [`WorkerLimits::until`], and where [`WorkerLimits::space`] is short.
     pub fn without_limit(self) -> Worker {
         // A struct with a destructor cannot be taken apart.
         let mut worker = self;
         worker.until = None;
+        worker.space = None;
         worker
     }
 
@@ -300,7 +310,11 @@ impl Worker {
                     }
                     return Err(WorkerError::Deadline(self.deadline.unwrap_or_default()));
                 }
-                Err(LineError::Interrupted) => return self.interrupt::<W>(),
+                Err(LineError::Interrupted) if self.is_interrupted() => return self.interrupt::<W>(),
+                Err(LineError::Interrupted) => {
+                    self.end();
+                    return Err(WorkerError::FullBeneath);
+                }
                 Err(error) => return Err(self.failure(error)),
             }
         }
@@ -311,8 +325,11 @@ impl Worker {
     }
 
     fn receive<M: DeserializeOwned>(&mut self, deadline: Option<Duration>) -> Result<M, LineError> {
-        let interrupted = self.interrupted.as_ref().map(Arc::clone);
-        let stop = || interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed));
+        let (interrupted, space) = (self.interrupted.as_ref().map(Arc::clone), self.space.clone());
+        let stop = || {
+            interrupted.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
+                || space.as_ref().is_some_and(SpaceBeneath::is_short)
+        };
         self.lines()?.receive(deadline, &stop)
     }
 

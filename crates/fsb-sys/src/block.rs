@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -168,23 +169,27 @@ const CHUNK: usize = 8 << 20;
 /// Alignment of addresses that is sufficient for O_DIRECT on any device.
 const ALIGNMENT: usize = 4096;
 
-/// Writes a whole medium once, so that no later write is a first write: `size` incompressible bytes from the start of
-/// `file`, in large writes, made durable. The bytes are a function of the seed. Calls `progress` with the number of
-/// bytes written.
+/// Writes parts of a medium once, so that no later write is a first write: incompressible bytes in each of `parts` of
+/// `file`, in large writes, made durable. Each part is a range of byte offsets. The bytes are a function of the seed.
+/// Calls `progress` with the number of bytes written.
 // A generic function would be compiled with its caller, without the optimisation that tests have for this crate.
-pub fn fill(file: BorrowedFd<'_>, size: u64, seed: u64, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
+pub fn fill(file: BorrowedFd<'_>, parts: &[Range<u64>], seed: u64, progress: &mut dyn FnMut(u64)) -> io::Result<()> {
     let mut memory = vec![0u8; CHUNK + ALIGNMENT];
     let start = memory.as_ptr().align_offset(ALIGNMENT);
     let buffer = &mut memory[start..start + CHUNK];
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let mut done = 0;
     progress(0);
-    while done < size {
-        random.fill_bytes(buffer);
-        let length = (size - done).min(CHUNK as u64) as usize;
-        write_all_at(file, &buffer[..length], done)?;
-        done += length as u64;
-        progress(done);
+    for part in parts {
+        let mut at = part.start;
+        while at < part.end {
+            random.fill_bytes(buffer);
+            let length = (part.end - at).min(CHUNK as u64) as usize;
+            write_all_at(file, &buffer[..length], at)?;
+            at += length as u64;
+            done += length as u64;
+            progress(done);
+        }
     }
     Ok(rustix::fs::fsync(file)?)
 }
@@ -238,12 +243,26 @@ mod tests {
     }
 
     #[test]
+    fn only_the_parts_are_written() {
+        use std::os::unix::fs::FileExt;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 30).unwrap();
+        fill(file.as_fd(), &[4096..8192, 1 << 20..(1 << 20) + 4096], 1, &mut |_| {}).unwrap();
+        let is_written = |at| {
+            let mut bytes = [0; 4096];
+            file.read_exact_at(&mut bytes, at).unwrap();
+            bytes.iter().any(|byte| *byte != 0)
+        };
+        assert_eq!([0, 4096, 8192, 1 << 20, (1 << 20) + 4096].map(is_written), [false, true, false, true, false]);
+    }
+
+    #[test]
     fn every_byte_is_written_and_depends_on_the_seed() {
         let size = CHUNK as u64 + 12_288;
         let content = |seed| {
             let mut file = tempfile::tempfile().unwrap();
             let mut heard = Vec::new();
-            fill(file.as_fd(), size, seed, &mut |done| heard.push(done)).unwrap();
+            fill(file.as_fd(), std::slice::from_ref(&(0..size)), seed, &mut |done| heard.push(done)).unwrap();
             assert_eq!(heard, [0, CHUNK as u64, size]);
             let mut bytes = Vec::new();
             io::Seek::rewind(&mut file).unwrap();

@@ -10,6 +10,7 @@ use super::{Roots, block, poll_until};
 use crate::error::Refusal;
 
 // linux/loop.h
+const LOOP_SET_STATUS64: libc::c_ulong = 0x4C04;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
@@ -193,14 +194,38 @@ fn status(directory: &Path) -> Option<Info> {
     }
     let name = Path::new("/dev").join(directory.file_name()?);
     let device = crate::pinned::Pinned::known(&name, block::number_in(directory)?).ok()?;
+    status_of(device.descriptor()).ok()
+}
+
+fn status_of(device: &OwnedFd) -> io::Result<Info> {
     // SAFETY: all its fields are numbers, for which zero is a value.
     let mut info: Info = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is laid out as linux/loop.h has it, and the kernel writes one.
-    let answer = unsafe { libc::ioctl(device.descriptor().as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) };
-    (answer == 0).then_some(info)
+    match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64 as _, &mut info) } {
+        0 => Ok(info),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
-/// Time limit for a loop device to release its image after the last close.
+/// Shows another window of the image that is attached to an unused device, open for writing. Keeps all other settings.
+/// Tries again while other programs read the device: the kernel drops its pages first, and answers EAGAIN if some come
+/// back.
+pub fn set_window(device: &OwnedFd, window: Window) -> io::Result<()> {
+    let mut info = status_of(device)?;
+    (info.offset, info.size_limit) = (window.start, window.bytes);
+    let mut answer = Ok(());
+    poll_until(DETACH, || {
+        // SAFETY: the structure is laid out as linux/loop.h has it, and only read.
+        answer = match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_SET_STATUS64 as _, &info) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        !answer.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::EAGAIN))
+    });
+    answer
+}
+
+/// Time limit for a loop device to release its image after the last close, and for readers of the device to end.
 const DETACH: Duration = Duration::from_millis(500);
 
 /// Removes a detached device from the kernel. With `again`, adds a fresh one with the same number.

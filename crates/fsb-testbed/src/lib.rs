@@ -28,12 +28,12 @@ use serde::{Deserialize, Serialize};
 pub use fs::Fake;
 pub use fsb_sys::Roots;
 pub use fsb_sys::error::{Kind, Refusal, TestbedError};
-pub use local::{LocalTestbed, directory_record, side_by_side, slice_size};
+pub use local::{LocalTestbed, behaves_as_large, directory_record, side_by_side, slice_size};
 pub use medium::slice_bytes;
 pub use privilege::worker_identity;
 pub use testbed::{
     Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
-    Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed, available_targets,
 };
 pub use watcher::{WATCHER_ARGUMENT, Watcher, watch_coordinator};
 

@@ -20,8 +20,6 @@ use crate::fs::{self, UNFLUSHED};
 
 /// File systems whose files are in memory, as mounts name them.
 const MEMORY: [&str; 5] = ["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"];
-/// File systems whose data is held by another machine, or by the host of this one.
-const SERVED: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs", "glusterfs"];
 /// Names of block devices that are memory, before their numbers.
 const MEMORY_DEVICES: [&str; 3] = ["ram", "zram", "nullb"];
 /// Deeper stacks are a loop in the tree below /sys.
@@ -253,7 +251,7 @@ impl<'a> Walk<'a> {
 fn why_no_device(kind: &str) -> &'static str {
     match kind {
         _ if kind.starts_with("fuse") => "a FUSE server holds the data",
-        _ if SERVED.contains(&kind) => "another machine, or the host of this one, holds the data",
+        _ if fs::is_remote(kind) => "another machine, or the host of this one, holds the data",
         _ => "its mount names no block device",
     }
 }

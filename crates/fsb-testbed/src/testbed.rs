@@ -1,7 +1,9 @@
 //! The interface to the runner: a testbed makes targets ready, keeps them ready, and tears them down.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use fsb_model::host::{DeviceId, DeviceRates, HostManifest, VmRecord};
@@ -10,6 +12,7 @@ use fsb_model::plan::VmSize;
 use fsb_model::run::{ControlRecord, MediumRecord, MemoryTouched, TargetRecord};
 use fsb_model::{BackgroundLimit, Geometry, Identity, Maintenance, OwnDirectory, Target, Warning};
 use fsb_sys::error::{Kind, TestbedError};
+use fsb_sys::{Roots, memory};
 use serde::{Deserialize, Serialize};
 
 use crate::Progress;
@@ -70,6 +73,10 @@ pub struct Setup {
     /// mkfs chooses for a target that is missing here.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub large_disk: BTreeMap<String, Geometry>,
+    /// Bytes of the large disk whose results targets are to have. File systems whose behaviour follows the size of the
+    /// device get a sparse device of that size. 0 if each gets the device that it was given.
+    #[serde(default)]
+    pub like_disk: u64,
     /// The limits of the backgrounds of cases. The testbed refuses to open if this machine cannot set them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background_limits: Vec<BackgroundLimit>,
@@ -219,6 +226,9 @@ pub struct Counters {
     pub flushes: u64,
     /// Seconds that all processors were busy, kernel threads included.
     pub cpu_seconds: f64,
+    /// Bytes that the sparse image under the device occupies; 0 if it has none.
+    #[serde(default)]
+    pub occupied_bytes: u64,
 }
 
 /// The result of a maintenance operation.
@@ -290,6 +300,11 @@ pub trait Testbed {
     fn rpcs(&self, _slot: Slot) -> Option<Rpcs> {
         None
     }
+    /// Returns the space of the file system that holds the sparse image of the target, which files of the target could fill.
+    /// Returns `None` for a target without one.
+    fn space_beneath(&self, _slot: Slot) -> Option<SpaceBeneath> {
+        None
+    }
     /// Returns the bytes that the worker's user can still fill, if the file system is the target's own.
     fn free_bytes(&self, slot: Slot) -> Option<u64>;
     /// Starts to watch for interference with a measurement on the target. Returns `None` for a simulated target. I/O on
@@ -312,6 +327,39 @@ pub trait Testbed {
     fn release_all(&mut self) -> Result<(), TestbedError>;
     /// Tears down everything. Idempotent.
     fn close(&mut self);
+}
+
+/// The space of the file system that holds a sparse image.
+#[derive(Debug, Clone)]
+pub struct SpaceBeneath {
+    image: Arc<OwnedFd>,
+    least: u64,
+}
+
+impl SpaceBeneath {
+    /// Returns the space beneath an image. Returns `None` if it is not known.
+    pub(crate) fn of_image(image: OwnedFd) -> Option<SpaceBeneath> {
+        /// Bytes that stay free for everything else on the machine.
+        const KEPT: u64 = 1 << 30;
+        let free = free_beneath(&image)?;
+        Some(SpaceBeneath { image: Arc::new(image), least: KEPT.min(free / 2) })
+    }
+
+    /// Returns whether so little is left that programs on the target must end.
+    pub fn is_short(&self) -> bool {
+        free_beneath(&self.image).is_some_and(|free| free < self.least)
+    }
+}
+
+/// Returns the free bytes beneath an image: of its file system, or of memory, which has no limit of its own.
+fn free_beneath(image: &OwnedFd) -> Option<u64> {
+    let found = rustix::fs::fstatvfs(image).ok()?;
+    if found.f_blocks == 0 {
+        let roots = Roots::default();
+        let available = memory::meminfo(&roots, "MemAvailable")?;
+        return Some(memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit)));
+    }
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
 /// The lists of processes of the cgroups with which a background is limited.

@@ -402,6 +402,7 @@ mod tests {
             kernels: Vec::new(),
             oldest_kernel: None,
             large_disk: Default::default(),
+            like_disk: 0,
             fault: None,
             background_limits: Vec::new(),
         }

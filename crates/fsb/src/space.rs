@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use fsb_engine::Profile;
-use fsb_model::geometry::LARGE_DISK;
 use fsb_model::run::Placement;
 use fsb_model::target::FileSystemSpec;
 use fsb_model::units::show_bytes;
@@ -148,7 +147,7 @@ fn check_inodes(
     let inodes = inodes + KEPT_INODES;
     // A number that the user names is the same on the large disk and on the slice.
     let is_named = spec.mkfs.iter().any(|word| word.starts_with("-N"));
-    let there = if is_named { LARGE_DISK } else { capacity } / bytes_per_inode;
+    let there = if is_named { record.plan.like_disk.0 } else { capacity } / bytes_per_inode;
     if there >= inodes {
         return Ok(());
     }

@@ -231,6 +231,7 @@ fn same_request(one: &Plan, other: &Plan) -> bool {
         && one.one_at_a_time == other.one_at_a_time
         && one.keep_affected == other.keep_affected
         && one.mkfs_defaults == other.mkfs_defaults
+        && one.like_disk == other.like_disk
         && one.size == other.size
         && one.scale == other.scale
         && one.dir == other.dir

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, bail, ensure};
+use fsb_model::geometry::LARGE_DISK;
 use fsb_testbed::fs;
 use rand::RngExt as _;
 use rand_pcg::Pcg64Mcg;
@@ -122,7 +123,7 @@ pub fn leave_mounts() -> anyhow::Result<()> {
 pub fn mount(target: &str, directory: &Path, at: Option<&Path>, bytes: u64) -> anyhow::Result<()> {
     let target: fsb_model::Target = target.parse()?;
     let spec = target.file_system().context("a file system")?;
-    let recipe = fs::recipe(spec, bytes, false, true)?;
+    let recipe = fs::recipe(spec, bytes, false, Some(LARGE_DISK))?;
     let name = format!("{}-{}.image", spec.fs, std::process::id());
     let image = at.or(directory.parent()).context("a directory")?.join(name);
     let mut file = File::create_new(&image)?;

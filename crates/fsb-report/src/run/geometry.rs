@@ -1,6 +1,6 @@
 //! Compares the geometry of the targets with that of a large disk.
 
-use fsb_model::geometry::{Dimension, Geometry, GeometryDifference, LARGE_DISK};
+use fsb_model::geometry::{Dimension, Geometry, GeometryDifference};
 use fsb_model::run::Placement;
 use fsb_model::units::show_bytes;
 use fsb_model::{RunRecord, Target};
@@ -13,7 +13,17 @@ const NAMED: usize = 3;
 /// Returns a line for each target on a small slice that mkfs lays out differently than on a large disk, or whose layout
 /// there is unknown. The ranking may be another one on a large disk.
 pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
-    let disk = size(LARGE_DISK);
+    let disk = size(record.plan.like_disk.0);
+    let small = record.plan.targets.iter().filter_map(|target| {
+        let device = record.targets.get(&target.name)?.small_device?;
+        let files = device.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
+        Some(format!(
+            "{} has a device of {}: it commits{files}, and from {} on it does not; cases that show it are not judged, commands are not checked",
+            target.name,
+            size(device.bytes),
+            size(device.least)
+        ))
+    });
     let warning = |target: &Target| {
         let choices = differences(record, target, GeometryDifference::is_a_choice);
         if !choices.is_empty() {
@@ -29,7 +39,7 @@ pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
         (found.geometry.is_some() && found.medium.is_some() && !is_known && is_small(record, target))
             .then(|| format!("mkfs chose the geometry of {}: its geometry on a disk of {disk} is unknown", target.name))
     };
-    record.plan.targets.iter().filter_map(warning).collect()
+    small.chain(record.plan.targets.iter().filter_map(warning)).collect()
 }
 
 /// Returns whether the target's slice is smaller than the large disk, as far as its size is recorded.
@@ -37,13 +47,13 @@ fn is_small(record: &RunRecord, target: &Target) -> bool {
     let slice = record.placement.as_ref().and_then(Placement::divided).map(|(_, bytes)| bytes);
     let medium = || target.file_system().and_then(|spec| record.media.get(&spec.medium.to_string()));
     let bytes = slice.or_else(|| medium().map(|medium| medium.device.size_bytes)).filter(|bytes| *bytes > 0);
-    bytes.is_none_or(|bytes| bytes < LARGE_DISK)
+    bytes.is_none_or(|bytes| bytes < record.plan.like_disk.0)
 }
 
 /// Returns the journal and groups of a target that differ on a large disk, for the notes.
 pub(super) fn notes(record: &RunRecord, target: &Target) -> Vec<String> {
     let found = differences(record, target, |difference| !difference.is_a_choice());
-    found.into_iter().map(|difference| format!("{difference} on a disk of {}", size(LARGE_DISK))).collect()
+    found.into_iter().map(|difference| format!("{difference} on a disk of {}", size(record.plan.like_disk.0))).collect()
 }
 
 fn differences(record: &RunRecord, target: &Target, wanted: fn(&GeometryDifference) -> bool) -> Vec<String> {

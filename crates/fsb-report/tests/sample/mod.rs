@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use fsb_model::geometry::LARGE_DISK;
 use fsb_model::metric::{self, MetricKind};
 use fsb_model::plan::{Identity, Plan, Repetition};
 use fsb_model::run::{self, ControlRecord, MediumRecord, RunRecord, Segment, TargetRecord};
@@ -316,6 +317,7 @@ fn record(targets: &[&str], blocks: u32) -> RunRecord {
             keep_affected: false,
             risky: false,
             mkfs_defaults: false,
+            like_disk: Bytes(LARGE_DISK),
             explain: false,
             race: None,
             name: "quick".to_owned(),

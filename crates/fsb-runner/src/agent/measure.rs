@@ -367,7 +367,7 @@ impl Case<'_, '_> {
                 // The files are removed even if no time is left for that.
                 Step::Cleanup => match place.worker.take() {
                     Some(worker) => worker.without_limit(),
-                    None => Worker::open(&place.workers.limits)?,
+                    None => Worker::open(&place.workers.limits)?.without_limit(),
                 },
                 _ => Worker::open(&WorkerLimits { until, ..place.workers.limits.clone() })?,
             };
@@ -461,9 +461,12 @@ impl Case<'_, '_> {
 
     /// Returns the limits of a worker of the background. Files are removed even if no time is left for that.
     fn background_limits(&self, at: usize, step: Step) -> Option<WorkerLimits> {
-        let until = if step == Step::Cleanup { None } else { self.time.until() };
         let Place { workers, background_root, .. } = &self.places[at];
-        let mut limits = WorkerLimits { until, ..workers.background.as_ref()?.limits.clone() };
+        let mut limits = workers.background.as_ref()?.limits.clone();
+        match step {
+            Step::Cleanup => limits.space = None,
+            _ => limits.until = self.time.until(),
+        }
         if let (Some(confinement), Some(root)) = (&mut limits.confinement, background_root) {
             confinement.writable = vec![root.clone()];
         }

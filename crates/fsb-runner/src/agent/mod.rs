@@ -122,12 +122,16 @@ impl Server<'_> {
             let target = self.targets.get(&trial.slot).ok_or_else(not_ready)?;
             let limits_for = |target, programs| worker_limits(self.setup.as_ref(), target, programs, request.deadline);
             let mut limits = limits_for(target, own.clone())?;
+            limits.space = self.testbed.space_beneath(trial.slot);
             let slot = request.background_slot.unwrap_or(trial.slot);
             let place = beside.as_ref().and_then(|programs| Some((programs.clone(), self.targets.get(&slot)?)));
             let background = place.map(|(programs, target)| {
                 Ok::<_, TestbedError>(BackgroundWorkers { slot, target, limits: limits_for(target, programs)? })
             });
             let mut background = background.transpose()?;
+            if let Some(background) = &mut background {
+                background.limits.space = self.testbed.space_beneath(slot);
+            }
             let of_background = background.as_mut().map(|workers| &mut workers.limits);
             if slot == trial.slot {
                 count_processes(self.testbed, slot, [&mut limits].into_iter().chain(of_background));

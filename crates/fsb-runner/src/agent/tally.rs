@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use fsb_engine::{Measurement, Profile, latency};
 use fsb_model::observed::{BackgroundWork, Deferred, MemoryUse, Observed, Rpcs, Spent};
-use fsb_model::trial::{BACKGROUND, NO_SPACE, OUT_OF_TIME, Reason, Samples, WORKER};
+use fsb_model::run::SmallDevice;
+use fsb_model::trial::{BACKGROUND, INTO_HOLES, NO_SPACE, OUT_OF_TIME, Reason, SMALL_DEVICE, Samples, WORKER};
 use fsb_model::{Durability, Interference, Outcome};
 use fsb_testbed::control::Held;
 use fsb_testbed::control::memory_limit::MemoryHold;
@@ -43,6 +44,8 @@ pub(super) struct Tally {
     pub(super) background: Option<BackgroundWork>,
     /// Bytes that could be filled when the file system was empty.
     free_when_empty: u64,
+    /// Bytes by which the sparse image grew inside the clock.
+    hole_bytes: u64,
     /// Rounds that were retried because this target moved data during a neighbour's sample.
     pub(super) restless: u32,
     /// Repetitions or rounds that the time limit did not allow.
@@ -79,6 +82,7 @@ impl Tally {
             output: None,
             background: None,
             free_when_empty: 0,
+            hole_bytes: 0,
             restless: 0,
             left_out: 0,
         }
@@ -129,6 +133,7 @@ impl Tally {
         *self.measured.device_bytes.get_or_insert(0) += read + write;
         *self.measured.device_flushes.get_or_insert(0) += flushes;
         *self.measured.device_written.get_or_insert(0) += write;
+        self.hole_bytes += after.occupied_bytes.saturating_sub(before.occupied_bytes);
         self.cpu_seconds += after.cpu_seconds - before.cpu_seconds;
     }
 
@@ -193,6 +198,7 @@ impl Tally {
         let ended = ended.map_err(|failure| for_want_of_memory(failure, memory.as_ref(), self.killed_before));
         let observed = Observed {
             device_flushes: self.measured.device_flushes,
+            hole_bytes: Some(self.hole_bytes).filter(|bytes| *bytes > 0),
             rpcs: self.measured.rpcs.clone(),
             machine_cpu_seconds: self.measured.device_bytes.map(|_| self.cpu_seconds),
             user_seconds: Some(self.measured.user_seconds),
@@ -215,6 +221,8 @@ impl Tally {
         let (outcome, reason) = match ended {
             Ok(()) => match checks::verdict(profile, &target.abilities, &self.seen, &self.measured)
                 .and_then(|()| unflushed(&target.held, &self.measured))
+                .and_then(|()| into_holes(self.hole_bytes, &self.measured))
+                .and_then(|()| small_device(profile, target.record.small_device, &self.measured, &self.samples))
             {
                 Ok(()) => (Outcome::Ok, None),
                 Err(why) => (Outcome::Invalid, Some(why)),
@@ -274,6 +282,61 @@ fn unflushed(held: &Held, measured: &Measured) -> Result<(), Reason> {
     }
 }
 
+/// Checks that a file system on a small device did not wait for commits that it does not need on a large disk. A commit
+/// flushes the device twice. A sync makes one commit, and btrfs makes one every 30 seconds.
+fn small_device(
+    profile: &Profile,
+    device: Option<SmallDevice>,
+    measured: &Measured,
+    samples: &Samples,
+) -> Result<(), Reason> {
+    const FLUSHES: u64 = 2;
+    const PERIOD_NS: u64 = 30_000_000_000;
+    /// Some workloads sync twice. With a commit for 80 new files, there are ten times as many.
+    const MORE: u64 = 2;
+    let (Some(device), Some(flushes)) = (device, measured.device_flushes) else { return Ok(()) };
+    let syncs = match profile.durability {
+        Durability::Each => return Ok(()),
+        Durability::End => (samples.timed_ns.len().max(1) as u64) * u64::from(samples.units.max(1)),
+        Durability::None => 0,
+    };
+    // What programs and flows sync is not known.
+    let is_known = !profile.syncs_itself && profile.program.is_none();
+    let fits = device.new_files.is_some_and(|files| profile.inodes <= files);
+    let expected = FLUSHES * (syncs + measured.timed_ns / PERIOD_NS + 1);
+    // A device that flushes nothing at a sync counts none.
+    let is_counted = syncs == 0 || flushes > 0;
+    if !is_known || fits || is_counted && flushes <= expected * MORE {
+        return Ok(());
+    }
+    let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
+    let files = device.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
+    let text = format!(
+        "not as on a large disk: on a device of {} it commits{files} ({flushes} flushes, {expected} expected), and from {} on \
+         it does not",
+        show(device.bytes),
+        show(device.least)
+    );
+    Err(Reason::new(&SMALL_DEVICE, text))
+}
+
+/// Checks that almost nothing went to holes of a sparse image, where the file system beneath allocates blocks for it.
+fn into_holes(hole_bytes: u64, measured: &Measured) -> Result<(), Reason> {
+    /// Share of the bytes that the device wrote.
+    const SHARE: f64 = 0.01;
+    /// Bytes of a few nodes of metadata.
+    const SLACK: u64 = 1 << 20;
+    let written = measured.device_written.unwrap_or(0);
+    if hole_bytes as f64 <= written as f64 * SHARE + SLACK as f64 {
+        return Ok(());
+    }
+    let [holes, written] = [hole_bytes, written].map(|bytes| fsb_model::units::show_bytes(bytes as f64));
+    Err(Reason::new(
+        &INTO_HOLES,
+        format!("{holes} of {written} went to places of the sparse image never written before"),
+    ))
+}
+
 // The reasons why a trial has no values, and the checks that find them before it runs.
 
 /// The reason why a trial has no values.
@@ -295,6 +358,7 @@ impl From<WorkerError> for Failure {
             WorkerError::Engine(error) if error.inapplicable => Failure::NotApplicable(error.into()),
             WorkerError::Engine(error) => Failure::Failed(error.into()),
             error @ WorkerError::OutOfTime => Failure::OutOfTime(Reason::new(&OUT_OF_TIME, error.to_string())),
+            error @ WorkerError::FullBeneath => Failure::Failed(Reason::new(&NO_SPACE, error.to_string())),
             error @ (WorkerError::Died(_) | WorkerError::Deadline(_)) => {
                 Failure::Failed(Reason::new(&WORKER, error.to_string()))
             }
@@ -476,6 +540,41 @@ mod tests {
         assert_eq!(unflushed(&held(false), &served(Some(7))), Ok(()));
         let why = unflushed(&held(true), &served(Some(7))).unwrap_err();
         assert_eq!(why.text, "not without barriers: the device served 7 flushes");
+    }
+
+    #[test]
+    fn commits_beyond_those_of_the_syncs_show_a_small_device() {
+        let params = serde_json::json!({"files": 1000, "durability": "end"});
+        let spec = fsb_model::WorkloadSpec::new("create", serde_json::from_value(params).unwrap());
+        let sizing = fsb_engine::Sizing { size: 1 << 30, cpus: 1 };
+        let profile = fsb_engine::workload::parse(&spec, &sizing).unwrap().profile();
+        let device = |new_files| Some(SmallDevice { bytes: 700 << 20, least: 20 << 30, new_files });
+        let check = |profile: &Profile, device, flushes| {
+            let samples = Samples { units: 1, timed_ns: vec![100_000_000; 10], ..Samples::default() };
+            let measured = Measured { device_flushes: Some(flushes), timed_ns: 1_000_000_000, ..Measured::default() };
+            small_device(profile, device, &measured, &samples).map_err(|reason| reason.text)
+        };
+        assert_eq!(check(&profile, None, 260), Ok(()));
+        assert_eq!(check(&profile, device(Some(99)), 22), Ok(()), "a commit for each sync");
+        assert_eq!(
+            check(&profile, device(Some(99)), 260).unwrap_err(),
+            "not as on a large disk: on a device of 700 MiB it commits about every 99 new files (260 flushes, 22 expected), \
+             and from 20.0 GiB on it does not"
+        );
+        assert_eq!(check(&profile, device(Some(2000)), 260), Ok(()), "all files fit");
+        assert!(check(&profile, device(Some(99)), 0).is_err(), "its flushes are not counted");
+        assert_eq!(check(&profile, device(Some(99)), 40), Ok(()), "it syncs twice");
+        assert_eq!(check(&Profile { syncs_itself: true, ..profile.clone() }, device(Some(99)), 260), Ok(()));
+        assert_eq!(check(&Profile { durability: Durability::Each, ..profile }, device(Some(99)), 260), Ok(()));
+    }
+
+    #[test]
+    fn writes_to_holes_make_a_trial_invalid() {
+        let wrote = |device_written| Measured { device_written, ..Measured::default() };
+        assert_eq!(into_holes(0, &wrote(None)), Ok(()));
+        assert_eq!(into_holes(2 << 20, &wrote(Some(100 << 20))), Ok(()));
+        let why = into_holes(64 << 20, &wrote(Some(100 << 20))).unwrap_err();
+        assert_eq!(why.text, "64.0 MiB of 100 MiB went to places of the sparse image never written before");
     }
 
     fn counters(write_bytes: u64, flushes: u64) -> Option<Counters> {

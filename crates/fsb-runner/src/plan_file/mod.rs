@@ -78,6 +78,9 @@ pub struct PlanFile {
     /// Every mkfs program chooses the geometry by the size of its slice.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub mkfs_defaults: bool,
+    /// Size of the large disk whose results targets are to have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub like_disk: Option<Bytes>,
     /// Traced blocks follow the measured ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub explain: bool,
@@ -154,6 +157,7 @@ impl PlanFile {
             keep_affected: self.keep_affected || under.keep_affected,
             risky: self.risky || under.risky,
             mkfs_defaults: self.mkfs_defaults || under.mkfs_defaults,
+            like_disk: self.like_disk.or(under.like_disk),
             explain: self.explain || under.explain,
             race: self.race.or(under.race),
             verify: self.verify || under.verify,

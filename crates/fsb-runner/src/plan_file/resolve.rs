@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use fsb_engine::{ParamError, Sizing, workload};
+use fsb_model::geometry::LARGE_DISK;
 use fsb_model::plan::{VISIT, VmSize};
 use fsb_model::run::Placement;
 use fsb_model::target::make_names_unique;
@@ -79,6 +80,7 @@ impl PlanFile {
             keep_affected: self.keep_affected,
             risky: self.risky,
             mkfs_defaults: self.mkfs_defaults,
+            like_disk: self.resolved_like_disk()?,
             explain: self.explain,
             race: self.race.clone(),
             size,
@@ -141,6 +143,16 @@ impl PlanFile {
             None => (DEFAULT_THETA, 0..0),
         };
         parse_percent(text).map_err(|error| self.error_at(span, &error.to_string()))
+    }
+
+    fn resolved_like_disk(&self) -> Result<Bytes, PlanError> {
+        /// Sizes of disks for which mkfs programs choose a geometry.
+        const SIZES: std::ops::RangeInclusive<u64> = 1 << 30..=16 << 40;
+        let bytes = self.like_disk.unwrap_or(Bytes(LARGE_DISK));
+        match SIZES.contains(&bytes.0) {
+            true => Ok(bytes),
+            false => Err(self.error_at(0..0, &format!("like_disk {bytes} is no size of a large disk: use 1G to 16T"))),
+        }
     }
 
     fn cells(&self, workloads: &[WorkloadSpec], sizing: &Sizing, full: Full) -> Result<Vec<ParsedCell>, PlanError> {
@@ -486,6 +498,7 @@ pub fn print(plan: &Plan) -> Result<String, PlanError> {
         keep_affected: plan.keep_affected,
         risky: plan.risky,
         mkfs_defaults: plan.mkfs_defaults,
+        like_disk: (plan.like_disk.0 != LARGE_DISK).then_some(plan.like_disk),
         explain: plan.explain,
         size: Some(plan.size),
         scaled: (plan.scale != 1.0).then(|| typed(&plan.scale.to_string())),

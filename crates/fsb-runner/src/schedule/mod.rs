@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use fsb_engine::mix;
 use fsb_model::plan::FEWEST_BLOCKS_JUDGED;
 use fsb_model::run::{BlockOrder, Rounds};
-use fsb_model::trial::Reason;
+use fsb_model::trial::{INTO_HOLES, Reason};
 use fsb_model::{Amount, BACKGROUND, Outcome, Phase, RunRecord, StopReason, Target, Trial, Warning, WorkloadSpec};
 use fsb_testbed::{Kind, Provisioned, Setup};
 use jiff::Timestamp;
@@ -507,7 +507,10 @@ impl Schedule<'_> {
     fn is_always_invalid(&self, target: usize, cell: usize) -> bool {
         let (target, label) = (&self.run.record.plan.targets[target].name, self.cells[cell].label());
         let of_cell = |trial: &&Trial| trial.counts() && trial.target == *target && trial.workload == label;
-        self.run.trials.iter().filter(of_cell).any(|trial| trial.outcome == Outcome::Invalid)
+        // What was a hole is none in the next trial.
+        let stays_invalid =
+            |trial: &Trial| trial.outcome == Outcome::Invalid && trial.error_code.as_deref() != Some(INTO_HOLES.name);
+        self.run.trials.iter().filter(of_cell).any(stays_invalid)
     }
 
     fn is_always_affected(&self) -> bool {

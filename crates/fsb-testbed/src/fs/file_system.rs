@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -153,6 +154,28 @@ pub struct Idle<'a> {
     pub source: &'a Path,
 }
 
+/// The dependence of a file system on the size of its device.
+#[derive(Debug)]
+pub struct DeviceSize {
+    /// Bytes from which on results no longer depend on the size.
+    pub least: u64,
+    /// Returns the new files with data after which a commit is expected on the smaller device of that kernel name, on which
+    /// a file system with that geometry is mounted. Returns `None` if that is not known.
+    pub new_files: fn(&str, &Geometry, &Roots) -> Option<u64>,
+    /// Reads the places of a new file system on a device that it writes first; its files have that number of bytes. Returns
+    /// `None` if they are not known.
+    pub first_writes: fn(&Path, u64) -> Option<FirstWrites>,
+}
+
+/// The places of a new file system that are written first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FirstWrites {
+    /// Offsets on the device of metadata and data.
+    pub places: Vec<Range<u64>>,
+    /// The offset of the first data.
+    pub data: u64,
+}
+
 /// A file system that can be measured.
 pub trait FileSystem: Sync {
     /// Returns the name in targets, and the kernel's for it.
@@ -264,9 +287,9 @@ pub trait FileSystem: Sync {
     fn hazards(&self) -> &'static [Hazard] {
         &[]
     }
-    /// Returns the bytes below which a slice of the same geometry still differs from a large disk, and a note on how it
-    /// differs.
-    fn small_slice(&self) -> Option<(u64, &'static str)> {
+    /// Returns how its behaviour follows the size of the device. Returns `None` if a slice of the same geometry behaves as
+    /// a large disk.
+    fn device_size(&self) -> Option<&'static DeviceSize> {
         None
     }
     /// Returns a note that belongs to each of its results.
@@ -384,22 +407,29 @@ pub struct Choice {
     pub risk: Option<&'static str>,
     /// The group of options that exclude each other. `None` if the option can be combined with all others.
     pub sort: Option<&'static str>,
+    /// Whether its effect on a device that is too small ([`DeviceSize`]) is another one than on a large disk.
+    pub follows_size: bool,
 }
 
 impl Choice {
     /// Returns a choice of mount options.
     pub(super) const fn mount(mount: &'static [&'static str], why: &'static str) -> Choice {
-        Choice { mount, mkfs: &[], why, risk: None, sort: None }
+        Choice { mount, mkfs: &[], why, risk: None, sort: None, follows_size: false }
     }
 
     /// Returns a choice of mkfs arguments.
     pub(super) const fn mkfs(mkfs: &'static [&'static str], why: &'static str) -> Choice {
-        Choice { mount: &[], mkfs, why, risk: None, sort: None }
+        Choice { mount: &[], mkfs, why, risk: None, sort: None, follows_size: false }
     }
 
     /// Returns the same choice with a possible loss.
     pub(super) const fn risky(self, risk: &'static str) -> Choice {
         Choice { risk: Some(risk), ..self }
+    }
+
+    /// Returns the same choice, whose effect follows the size of the device.
+    pub(super) const fn following_size(self) -> Choice {
+        Choice { follows_size: true, ..self }
     }
 
     /// Returns the same choice in a group of options that exclude each other.

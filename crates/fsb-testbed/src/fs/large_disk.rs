@@ -2,14 +2,13 @@
 //!
 //! mkfs programs choose block size, number of inodes, journal and profiles by the size of the device, and the slices of
 //! a benchmark are small. On less than 512 MiB, mke2fs makes blocks of 1 KiB, which reverses the ranking of two file
-//! systems. The mkfs program therefore first formats a sparse file of [`LARGE_DISK`] bytes in memory, and its own tools
+//! systems. The mkfs program therefore first formats a sparse file of the size of a large disk in memory, and its own tools
 //! read the result. So fsb needs no table of defaults, which could be older than the tools or the administrator's
 //! mke2fs.conf. The file system then converts the geometry into arguments for its slice ([`FileSystem::fit`]).
 
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
-use fsb_model::geometry::LARGE_DISK;
 use fsb_model::{FileSystemSpec, Geometry};
 use fsb_sys::program;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -18,15 +17,15 @@ use super::file_system::{FileSystem, Inspection};
 use super::of_target;
 use crate::local::check_foreign;
 
-/// Returns the geometry that the target's mkfs command gives a disk of [`LARGE_DISK`] bytes. Returns `None` if the file
+/// Returns the geometry that the target's mkfs command gives a disk of `bytes` bytes. Returns `None` if the file
 /// system needs no mkfs, if the program is missing or fails, and for arguments that name other devices or files.
 ///
 /// The tested mkfs programs (e2fsprogs, xfsprogs, btrfs-progs, f2fs-tools, jfsutils, reiserfsprogs, ntfs-3g,
 /// dosfstools, exfatprogs) take 0.01 to 0.2 s and up to 140 MiB of memory, which is free again afterwards.
-pub fn large_disk(spec: &FileSystemSpec) -> Option<Geometry> {
+pub fn large_disk(spec: &FileSystemSpec, bytes: u64) -> Option<Geometry> {
     let member = of_target(spec).ok()?;
     check_foreign(spec).ok()?;
-    made_on(member, &spec.mkfs_arguments(), LARGE_DISK)
+    made_on(member, &spec.mkfs_arguments(), bytes)
         .map(|made| made.geometry)
         .filter(|geometry| *geometry != Geometry::default())
 }
@@ -45,15 +44,22 @@ fn made_on(member: &dyn FileSystem, arguments: &[String], bytes: u64) -> Option<
     output.status.success().then(|| member.inspect(&path))
 }
 
-/// Returns the mkfs arguments, before the user's, that give a slice of `bytes` the geometry of a large disk. Returns
-/// none for a slice that is as large, or if that geometry is unknown.
-pub(crate) fn fit(member: &dyn FileSystem, large: Option<&Geometry>, bytes: u64, user: &[String]) -> Vec<String> {
-    let large = large.filter(|_| bytes < LARGE_DISK);
+/// Returns the mkfs arguments, before the user's, that give a slice of `bytes` the geometry of a large disk of `disk`
+/// bytes. Returns none for a slice that is as large, or if that geometry is unknown.
+pub(crate) fn fit(
+    member: &dyn FileSystem,
+    large: Option<&Geometry>,
+    (bytes, disk): (u64, u64),
+    user: &[String],
+) -> Vec<String> {
+    let large = large.filter(|_| bytes < disk);
     large.map_or_else(Vec::new, |large| member.fit(large, bytes, user))
 }
 
 #[cfg(test)]
 mod tests {
+    use fsb_model::geometry::LARGE_DISK;
+
     use super::*;
     use crate::fs::file_system::journal_for;
     use crate::fs::{REGISTRY, find};
@@ -79,7 +85,7 @@ mod tests {
     fn every_slice_gets_the_geometry_of_a_large_disk() {
         for (member, large) in here() {
             for bytes in SLICES {
-                let arguments = fit(member, Some(&large.geometry), bytes, &[]);
+                let arguments = fit(member, Some(&large.geometry), (bytes, LARGE_DISK), &[]);
                 let name = format!("{} on {} MiB with {arguments:?}", member.name(), bytes >> 20);
                 let made = made_on(member, &arguments, bytes).unwrap_or_else(|| panic!("{name} cannot be made"));
                 assert_eq!(made.features, large.features, "{name}");
@@ -119,8 +125,8 @@ mod tests {
             let target: fsb_model::Target = text.parse().unwrap();
             let spec = target.file_system().unwrap();
             let member = find(&spec.fs).unwrap();
-            let Some(large) = large_disk(spec) else { continue };
-            let arguments = [fit(member, Some(&large), 1 << 30, &spec.mkfs), spec.mkfs.clone()].concat();
+            let Some(large) = large_disk(spec, LARGE_DISK) else { continue };
+            let arguments = [fit(member, Some(&large), (1 << 30, LARGE_DISK), &spec.mkfs), spec.mkfs.clone()].concat();
             let made = made_on(member, &arguments, 1 << 30).unwrap_or_else(|| panic!("{text}: {arguments:?}"));
             let differences = made.geometry.differences(&large);
             assert!(!differences.iter().any(|difference| difference.is_a_choice()), "{text}: {differences:?}");
@@ -131,13 +137,13 @@ mod tests {
     fn nothing_is_made_for_what_needs_no_mkfs_or_names_other_devices() {
         for text in ["null", "tmpfs", "ext4,mkfs=\"-J device=/dev/null\"", "ext4,mkfs=\"--no-such-option\""] {
             let target: fsb_model::Target = text.parse().unwrap();
-            assert_eq!(large_disk(target.file_system().unwrap()), None, "{text}");
+            assert_eq!(large_disk(target.file_system().unwrap(), LARGE_DISK), None, "{text}");
         }
         assert!(
             fit(
                 find("ext4").unwrap(),
                 Some(&Geometry { block_size: Some(4096), ..Geometry::default() }),
-                LARGE_DISK,
+                (LARGE_DISK, LARGE_DISK),
                 &[]
             )
             .is_empty()

@@ -35,8 +35,8 @@ use std::time::Duration;
 
 pub(crate) use file_system::UNFLUSHED;
 pub use file_system::{
-    Cause, Choice, ExternalJournal, FileSystem, Hazard, Home, Idle, Inspection, Journal, MaintenanceCommands,
-    MountRequest, Mounted, SubvolumeCommands, Tools, Tune,
+    Cause, Choice, DeviceSize, ExternalJournal, FileSystem, FirstWrites, Hazard, Home, Idle, Inspection, Journal,
+    MaintenanceCommands, MountRequest, Mounted, SubvolumeCommands, Tools, Tune,
 };
 use fsb_model::{FileSystemSpec, Target};
 use fsb_sys::error::TestbedError;
@@ -73,6 +73,12 @@ pub static REGISTRY: &[&dyn FileSystem] = &[
     &tmpfs::Tmpfs,
     &null::NULL,
 ];
+
+/// Returns whether mounts of that type have their data on another machine, or on the host of this one.
+pub(crate) fn is_remote(mount: &str) -> bool {
+    const REMOTE: [&str; 9] = ["nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs", "glusterfs"];
+    REMOTE.contains(&mount)
+}
 
 /// Returns the file system of that name: one of the registry, or one that a program `mkfs.NAME` makes. The error
 /// advises on the name.

@@ -138,8 +138,13 @@ pub struct Recipe {
 }
 
 /// Returns the recipe for a target on a device of `size` bytes that supports discard or does not. A file system in
-/// memory may be filled up to `size`. If `like_large`, a device gets the geometry of a large disk.
-pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: bool) -> Result<Recipe, TestbedError> {
+/// memory may be filled up to `size`. A device gets the geometry of a disk of `like_disk` bytes, if that is given.
+pub fn recipe(
+    spec: &FileSystemSpec,
+    size: u64,
+    can_discard: bool,
+    like_disk: Option<u64>,
+) -> Result<Recipe, TestbedError> {
     let member = of_target(spec)?;
     check(member, spec)?;
     if member.home() == Home::Nowhere {
@@ -151,8 +156,8 @@ pub fn recipe(spec: &FileSystemSpec, size: u64, can_discard: bool, like_large: b
     }
     let tools = member.tools().into_iter();
     let mkfs = tools.flat_map(|tools| std::iter::once(&tools.mkfs).chain(tools.arguments));
-    let large = if like_large { large_disk(spec) } else { None };
-    let fitted = fit(member, large.as_ref(), size, &spec.mkfs);
+    let fitted =
+        like_disk.map_or_else(Vec::new, |disk| fit(member, large_disk(spec, disk).as_ref(), (size, disk), &spec.mkfs));
     let mut options = spec.options.clone();
     let decided = options.iter().any(|option| matches!(option.split('=').next(), Some("discard" | "nodiscard")));
     options.extend(member.discard_off().filter(|_| can_discard && !decided).map(str::to_owned));
@@ -253,7 +258,7 @@ mod tests {
 
     fn recipe_of(text: &str, can_discard: bool) -> Result<Recipe, TestbedError> {
         let target: fsb_model::Target = text.parse().unwrap();
-        recipe(target.file_system().unwrap(), 1 << 30, can_discard, false)
+        recipe(target.file_system().unwrap(), 1 << 30, can_discard, None)
     }
 
     #[test]

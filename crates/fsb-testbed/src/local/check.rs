@@ -445,6 +445,7 @@ pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
             .entry(spec.medium.to_string())
             .or_insert_with(|| MediumRequest {
                 size: setup.size / GRANULE * GRANULE,
+                slices: setup.slices,
                 seed: setup.seed,
                 wipe: &setup.wipe,
                 devices: (!setup.devices.is_empty()).then_some(&setup.devices),
@@ -452,7 +453,32 @@ pub(crate) fn media(setup: &Setup) -> BTreeMap<String, MediumRequest<'_>> {
             })
             .keep_discard |= discards;
     }
+    for (text, request) in &mut media {
+        request.range = range(setup, text, request);
+    }
     media
+}
+
+/// Returns whether a target of the setup behaves as on a large disk: its behaviour does not follow the size of its device,
+/// its slice is large enough, or it gets a sparse device. The size of an unknown device is [`Setup::size`].
+pub fn behaves_as_large(setup: &Setup, spec: &FileSystemSpec) -> bool {
+    let Some(size) = fs::of_target(spec).ok().and_then(FileSystem::device_size) else { return true };
+    let media = media(setup);
+    let Some(request) = media.get(&spec.medium.to_string()) else { return true };
+    let whole = medium::find(&request.medium.name).ok().and_then(|kind| kind.size(request)).unwrap_or(setup.size);
+    request.range.is_some() || medium::slice_bytes(whole, setup.slices) >= size.least
+}
+
+/// Returns the bytes of the sparse range of each slice of a medium. Returns `None` if no target of it needs one, because its
+/// slice is large enough or its behaviour does not follow the size.
+fn range(setup: &Setup, medium: &str, request: &MediumRequest<'_>) -> Option<u64> {
+    let slice = medium::slice_bytes(request.size, setup.slices);
+    let specs = setup.targets.iter().filter_map(Target::file_system);
+    let own = specs.filter(|spec| spec.medium.to_string() == medium).filter_map(|spec| fs::of_target(spec).ok());
+    let is_needed = own.filter_map(FileSystem::device_size).any(|size| slice < size.least);
+    let range = Some(setup.like_disk).filter(|range| *range > slice);
+    let kind = medium::find(&request.medium.name).ok()?;
+    range.filter(|_| kind.is_sparse(&MediumRequest { range, ..*request }, is_needed))
 }
 
 #[cfg(test)]
@@ -513,6 +539,28 @@ mod tests {
         assert_eq!(side_by_side(&setup), Ok(2), "the guest's disk is divided there");
         setup.targets[1].kernel = Some("6.12".to_owned());
         assert_eq!(refused(&setup), PlacementReason::DifferentKernels);
+    }
+
+    #[test]
+    fn a_file_system_that_follows_the_size_of_its_device_gets_a_range_on_a_sparse_medium() {
+        let range = |targets: &[&str], like_disk: u64, size: u64| {
+            let setup = Setup { like_disk, size, slices: targets.len() as u32, ..unique_setup(targets) };
+            let media = media(&setup);
+            media.values().map(|request| request.range).collect::<Vec<_>>()
+        };
+        const LARGE: u64 = 100 << 30;
+        assert_eq!(range(&["ext4", "btrfs"], LARGE, 2 << 30), [Some(LARGE)]);
+        assert_eq!(range(&["btrfs@ram"], LARGE, 2 << 30), [Some(LARGE)]);
+        assert_eq!(range(&["ext4", "xfs"], LARGE, 2 << 30), [None]);
+        assert_eq!(range(&["btrfs"], LARGE, 30 << 30), [None], "it is large enough");
+        assert_eq!(range(&["btrfs"], 0, 2 << 30), [None], "mkfs chooses");
+        assert_eq!(range(&["btrfs@/dev/null"], LARGE, 2 << 30), [None], "a device has no holes");
+        let behaves = |target: &str| {
+            let setup = Setup { like_disk: LARGE, ..unique_setup(&[target]) };
+            behaves_as_large(&setup, setup.targets[0].file_system().unwrap())
+        };
+        let targets = ["ext4", "btrfs", "btrfs@raid0:loop+loop", "ext4@raid0:loop+loop"];
+        assert_eq!(targets.map(behaves), [true, true, false, true]);
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fsb_model::host::DeviceRates;
 use fsb_model::observed::Rpcs;
-use fsb_model::run::{Risk, TargetRecord};
+use fsb_model::run::{Risk, SmallDevice, TargetRecord};
+use fsb_model::units::show_bytes;
 use fsb_model::{FileSystemSpec, Geometry, Maintenance, Medium, OwnDirectory};
 use fsb_sys::error::{TestbedError, attempt};
 use fsb_sys::{Roots, block, encryption, mount as kernel, mountinfo, program, quota};
@@ -17,9 +20,10 @@ use rustix::io::Errno;
 use super::quiet;
 use crate::control::{Held, cold_method, set_read_ahead};
 use crate::fs::{
-    self, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands, MountRequest,
-    Mounted, SubvolumeCommands, Version,
+    self, DeviceSize, Export, ExternalJournal, FileSystem, Formatted, Home, Inspection, Journal, MaintenanceCommands,
+    MountRequest, Mounted, SubvolumeCommands, Version,
 };
+use crate::ledger::Ledger;
 use crate::medium::{OpenMedium, probe};
 use crate::storage::{Storage, is_memory_medium};
 use crate::testbed::{Abilities, ColdMethod, ColdReach, Maintained, Provisioned, Quiet, RepeatableMaintenance};
@@ -45,6 +49,11 @@ pub(super) struct FileSystemRequest<'a> {
     pub oldest: Option<Version>,
     /// The geometry of a large disk, which the slice gets. `None` if mkfs chooses.
     pub large: Option<Geometry>,
+    /// See [`Setup::like_disk`](crate::testbed::Setup::like_disk).
+    pub like_disk: u64,
+    /// The seed of the data with which places of a sparse medium are written over.
+    pub seed: u64,
+    pub ledger: &'a Ledger,
 }
 
 /// Returns whether the plan itself asks for memory: a file system in memory, or a medium.
@@ -64,6 +73,10 @@ pub(super) struct ReadyFileSystem {
     options: Vec<String>,
     size: u64,
     user: (u32, u32),
+    /// Bytes of the slice of a sparse medium, on which the device is larger.
+    slice: Option<u64>,
+    /// Free bytes of the empty file system beyond those of the slice.
+    beyond_slice: u64,
     mounted: Option<Mounted>,
     device_directory: Option<PathBuf>,
     cold: Option<ColdMethod>,
@@ -114,8 +127,6 @@ impl ReadyFileSystem {
             .then(encryption::Key::random)
             .transpose()
             .map_err(|error| TestbedError::machine("encrypted files need a random key").tried(&error))?;
-        let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
-        let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let own_journal = journal.as_deref().and_then(|medium| ReadyJournal::from_request(request, &**medium));
         let (formatted, inspection, probed) = match medium.as_deref_mut() {
             Some(medium) => {
@@ -127,8 +138,11 @@ impl ReadyFileSystem {
                 journal.into_iter().for_each(|journal| journal.lock());
                 made?
             }
-            None => (Formatted::default(), member.inspect(&source), None),
+            None => (Formatted::default(), member.inspect(Path::new(member.name())), None),
         };
+        // The node may be another one than before.
+        let source = medium.as_ref().map_or_else(|| PathBuf::from(member.name()), |medium| medium.device().to_owned());
+        let shown = medium.as_ref().map_or_else(|| source.clone(), |medium| medium.shown().to_owned());
         let roots = Roots::default();
         let on_device = member.home() == Home::Device;
         let mut ready = ReadyFileSystem {
@@ -146,6 +160,8 @@ impl ReadyFileSystem {
             shown,
             size: *size,
             user: *user,
+            slice: medium.as_deref_mut().and_then(OpenMedium::range).map(|range| range.slice().bytes),
+            beyond_slice: 0,
             mounted: None,
             cold: on_device.then(|| cold_method(page_cache, true, &roots)),
             held: (*held).clone(),
@@ -199,9 +215,9 @@ impl ReadyFileSystem {
         block::number_of(&self.journal.as_ref()?.names.0)?.directory(&Roots::default())
     }
 
-    /// Returns the bytes that can still be filled.
+    /// Returns the bytes that can still be filled. On a sparse medium, files belong into the bytes of the slice.
     pub fn free_bytes(&self) -> Option<u64> {
-        free_space(&self.root).ok().map(|space| space.bytes)
+        free_space(&self.root).ok().map(|space| space.bytes.saturating_sub(self.beyond_slice))
     }
 
     /// Returns the text of its medium.
@@ -273,13 +289,15 @@ impl ReadyFileSystem {
     }
 
     fn describe(
-        &self,
+        &mut self,
         request: &FileSystemRequest<'_>,
         formatted: Formatted,
         inspection: Inspection,
     ) -> Result<Provisioned, TestbedError> {
         let spec = request.spec;
-        let space = free_space(&self.root)?;
+        let mut space = free_space(&self.root)?;
+        self.beyond_slice = self.slice.map_or(0, |slice| space.bytes.saturating_sub(slice));
+        space.bytes -= self.beyond_slice;
         let mut notes = Vec::new();
         let external = self.journal.as_ref();
         let shown = |option: &String| external.map_or_else(|| option.clone(), |journal| journal.reword(option));
@@ -299,9 +317,13 @@ impl ReadyFileSystem {
             let clients = self.points().count();
             notes.push(format!("{clients} clients: thread n of a workload uses client n modulo {clients}"));
         }
-        let slice = self.device_directory.as_deref().and_then(block::size);
-        let small = self.member.small_slice().filter(|(least, _)| slice.is_some_and(|slice| slice < *least));
-        notes.extend(small.map(|(_, note)| note.to_owned()));
+        let device = self.device_directory.as_deref().and_then(block::size);
+        if let Some((device, slice)) = device.zip(self.slice).filter(|(device, slice)| device > slice) {
+            let [device, slice] = [device, slice].map(|bytes| show_bytes(bytes as f64));
+            notes.push(format!(
+                "a sparse device of {device}, so that it behaves as on a large disk; files have {slice}"
+            ));
+        }
         let mount_options = mountinfo::at(&self.point).map(|mount| mount.all_options()).unwrap_or_default();
         let mount_options: Vec<String> = mount_options.iter().map(shown).collect();
         let record = TargetRecord {
@@ -311,6 +333,7 @@ impl ReadyFileSystem {
             tune_commands: formatted.changes,
             features: inspection.features,
             block_size: inspection.geometry.block_size,
+            small_device: device.and_then(|device| self.small_device(device, &inspection.geometry)),
             geometry: Some(inspection.geometry).filter(|geometry| *geometry != Geometry::default()),
             requested_options: spec.options.clone(),
             mount_options,
@@ -358,6 +381,14 @@ impl ReadyFileSystem {
             storage.restrict(request.name, &mut provisioned);
         }
         Ok(provisioned)
+    }
+
+    /// Returns the limit of a device of `bytes`, if it is too small for the file system to behave as on a large disk.
+    fn small_device(&self, bytes: u64, geometry: &Geometry) -> Option<SmallDevice> {
+        let size = self.member.device_size().filter(|size| bytes < size.least)?;
+        let name = self.device_directory.as_ref()?.file_name()?.to_string_lossy();
+        let new_files = (size.new_files)(&name, geometry, &Roots::default());
+        Some(SmallDevice { bytes, least: size.least, new_files })
     }
 
     /// Returns the risks of the file system, of a control, and of the devices beneath.
@@ -659,7 +690,10 @@ impl ReadyFileSystem {
         let unmounted = self.unmount();
         // An empty directory on fsb's tmpfs.
         let _ = std::fs::remove_dir(&self.point);
-        unmounted.and(medium.map_or(Ok(()), OpenMedium::take_back))
+        unmounted.and(medium.map_or(Ok(()), |medium| {
+            medium.note_used();
+            medium.take_back()
+        }))
     }
 }
 
@@ -699,26 +733,111 @@ fn format(
     let user = oldest.map_or_else(|| user.clone(), |oldest| member.mkfs_for(&user, oldest, program));
     let user: Vec<String> =
         user.into_iter().chain(journal.iter().flat_map(|journal| journal.arguments.mkfs.clone())).collect();
+    let large_size = request.member.device_size().filter(|size| is_smaller_slice(medium, size));
+    show_size(request, medium, large_size, 0)?;
     let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
-    let fitted = bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), bytes, &user));
+    let fitted =
+        bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), (bytes, request.like_disk), &user));
     let arguments: Vec<String> = fitted.into_iter().chain(user).collect();
     medium.verify()?;
     // mkfs overwrites the data that the probe writes.
     let probed = Some(probe_past_caches(request, medium.device()));
-    medium.lend();
-    let prepared = journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0));
-    let formatted = prepared
-        .and_then(|()| fs::format(tools, medium.device(), &arguments))
-        .and_then(|made| Ok(Formatted { changes: fs::tune(*member, medium.device(), point, &spec.tune)?, ..made }));
-    let taken = medium.take_back().and_then(|()| medium.verify());
-    // The first error is the one that explains.
-    let mut formatted = formatted.map_err(|error| as_shown(error, medium.device(), medium.shown()))?;
-    taken?;
+    if let Some(size) = large_size {
+        prepare(request, medium, size, (tools, &arguments))?;
+    }
+    let mut formatted = lend(medium, &mut |device| {
+        journal.map_or(Ok(()), |journal| fs::make_journal(*member, &journal.arguments, &journal.names.0))?;
+        let made = fs::format(tools, device, &arguments)?;
+        Ok(Formatted { changes: fs::tune(*member, device, point, &spec.tune)?, ..made })
+    })?;
     for word in formatted.command.iter_mut().chain(formatted.changes.iter_mut().flatten()) {
         *word = word.replace(&*medium.device().to_string_lossy(), &medium.shown().to_string_lossy());
         *word = journal.map_or_else(|| word.clone(), |journal| journal.reword(word));
     }
     Ok((formatted, member.inspect(medium.device()), probed))
+}
+
+/// Lends the device of a medium to programs and takes it back.
+fn lend<T>(
+    medium: &mut dyn OpenMedium,
+    use_device: &mut dyn FnMut(&Path) -> Result<T, TestbedError>,
+) -> Result<T, TestbedError> {
+    medium.lend();
+    let used = use_device(medium.device());
+    let taken = medium.take_back().and_then(|()| medium.verify());
+    // The first error is the one that explains.
+    let used = used.map_err(|error| as_shown(error, medium.device(), medium.shown()))?;
+    taken.map(|()| used)
+}
+
+/// Returns whether the device has holes and a slice on which the file system does not behave as on a large disk.
+fn is_smaller_slice(medium: &mut dyn OpenMedium, size: &DeviceSize) -> bool {
+    medium.range().is_some_and(|range| range.slice().bytes < size.least)
+}
+
+/// Gives a device with holes its size: that of a large disk, with `lead` bytes before the slice, if the file system depends
+/// on it, and otherwise that of the slice.
+fn show_size(
+    request: &FileSystemRequest<'_>,
+    medium: &mut dyn OpenMedium,
+    large: Option<&DeviceSize>,
+    lead: u64,
+) -> Result<(), TestbedError> {
+    let Some(range) = medium.range() else { return Ok(()) };
+    let window = large.map_or(range.slice(), |_| range.window(lead, request.like_disk));
+    medium.show(window, request.ledger)
+}
+
+/// Prepares a device with holes for a file system that depends on its size. Makes it to find the places that it writes
+/// first, and moves its first data to the slice. Then writes over those places that are holes.
+fn prepare(
+    request: &FileSystemRequest<'_>,
+    medium: &mut dyn OpenMedium,
+    size: &DeviceSize,
+    (tools, arguments): (&fs::Tools, &[String]),
+) -> Result<(), TestbedError> {
+    if let Some(lead) = medium.range().and_then(|range| range.lead_of(arguments)) {
+        show_size(request, medium, Some(size), lead)?;
+        return write_over_missing(request, medium, &[]);
+    }
+    let slice = medium.range().map_or(0, |range| range.slice().bytes);
+    let find_first = &mut |device: &Path| {
+        fs::format(tools, device, arguments)?;
+        Ok((size.first_writes)(device, slice).unwrap_or_default())
+    };
+    let first = lend(medium, find_first)?;
+    show_size(request, medium, Some(size), first.data)?;
+    let first = lend(medium, find_first)?;
+    write_over_missing(request, medium, &first.places)?;
+    medium.range().into_iter().for_each(|range| range.prepare_for(arguments));
+    Ok(())
+}
+
+/// Writes over those of these places, and of the places that file systems used before, that are holes.
+fn write_over_missing(
+    request: &FileSystemRequest<'_>,
+    medium: &mut dyn OpenMedium,
+    places: &[Range<u64>],
+) -> Result<(), TestbedError> {
+    let Some(range) = medium.range() else { return Ok(()) };
+    let missing = range.missing(&[places, &range.used()].concat());
+    write_over(medium.device(), &missing, request.seed).map_err(|error| {
+        TestbedError::trial("a sparse device could not be written over")
+            .tried(attempt("write to", medium.shown(), &error))
+            .advice("choose a smaller --size, or a --dir with more space")
+    })?;
+    medium.range().into_iter().for_each(|range| range.add(&missing));
+    Ok(())
+}
+
+/// Writes incompressible bytes to these places of an unused device, past its page cache.
+fn write_over(device: &Path, places: &[Range<u64>], seed: u64) -> std::io::Result<()> {
+    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+    if places.is_empty() {
+        return Ok(());
+    }
+    let device = rustix::fs::open(device, flags, Mode::empty())?;
+    block::fill(device.as_fd(), places, seed, &mut |_| {})
 }
 
 /// Replaces the private node in the program's messages by the name that the user knows.

@@ -21,8 +21,8 @@ use fsb_sys::error::TestbedError;
 use fsb_sys::{Roots, block};
 
 use self::check::journals;
+pub use self::check::{behaves_as_large, side_by_side, slice_size};
 pub(crate) use self::check::{check_same_device, check_sizes, media, naming};
-pub use self::check::{side_by_side, slice_size};
 use self::devices::DeviceControls;
 pub(crate) use self::devices::of_directory as place_of_directory;
 use self::directory::ReadyDirectory;
@@ -39,7 +39,7 @@ use crate::medium::{self, Divided, OpenMedium};
 use crate::privilege::worker_identity;
 use crate::testbed::{
     Abilities, Available, ColdMethod, ColdReach, Counters, LimitLists, Maintained, Opened, OpenedSlice, Provisioned,
-    Quiet, RepeatableMaintenance, Setup, Slot, Testbed, available_targets,
+    Quiet, RepeatableMaintenance, Setup, Slot, SpaceBeneath, Testbed, available_targets,
 };
 use crate::watch::{self, DeviceTimeline, Watch};
 use crate::{Progress, host};
@@ -80,6 +80,9 @@ struct LocalSession {
     oldest: Option<Version>,
     /// See [`Setup::large_disk`].
     large_disk: BTreeMap<String, Geometry>,
+    /// See [`Setup::like_disk`].
+    like_disk: u64,
+    seed: u64,
 }
 
 impl LocalTestbed {
@@ -132,8 +135,8 @@ impl LocalTestbed {
             request.nodes = self.mounts.as_ref().map(MountRoot::nodes);
             request.outside = Some(&self.outside);
             let kind = medium::find(&request.medium.name)?;
-            let Divided { slices, layout, record } = if setup.slices > 1 {
-                kind.open_slices(&request, setup.slices, ledger, progress)?
+            let Divided { slices, layout, record } = if setup.slices > 1 || request.range.is_some() {
+                kind.open_slices(&request, ledger, progress)?
             } else {
                 let whole = kind.open(&request, ledger, progress)?;
                 Divided { record: whole.record().clone(), slices: vec![whole], layout: Vec::new() }
@@ -235,6 +238,7 @@ impl LocalTestbed {
         let session = self.session()?;
         let (size, user, page_cache) = (session.size, session.user, session.page_cache.clone());
         let (oldest, large) = (session.oldest, session.large_disk.get(name).cloned());
+        let (like_disk, seed) = (session.like_disk, session.seed);
         let closed = || TestbedError::machine("the testbed is not open");
         let point = self.mounts.as_mut().ok_or_else(closed)?.point()?;
         let member = fs::of_target(spec)?;
@@ -242,12 +246,30 @@ impl LocalTestbed {
         let key = spec.journal.as_ref().map(journal_key);
         let mut journal = key.as_ref().and_then(|key| self.media.remove(key));
         let medium = match member.home() {
-            Home::Device => Some(self.free_slice(&spec.medium.to_string(), occupied.slice)?),
+            Home::Device => {
+                let (text, slice) = (spec.medium.to_string(), occupied.slice);
+                self.check_free(&text, slice)?;
+                let missing = || TestbedError::machine(format!("no slice {slice} of {text}"));
+                Some(slice_of(&mut self.media, &text, slice).ok_or_else(missing)?)
+            }
             Home::Memory | Home::Nowhere => None,
         };
-        let (page_cache, held) = (page_cache.as_str(), &occupied.controls.held);
-        let request =
-            file_system::FileSystemRequest { name, member, spec, point, size, user, page_cache, held, oldest, large };
+        let ledger = self.ledger.as_ref().ok_or_else(closed)?;
+        let request = file_system::FileSystemRequest {
+            name,
+            member,
+            spec,
+            point,
+            size,
+            user,
+            page_cache: &page_cache,
+            held: &occupied.controls.held,
+            oldest,
+            large,
+            like_disk,
+            seed,
+            ledger,
+        };
         let begun = ReadyFileSystem::begin(&request, medium, journal.as_mut().and_then(|journal| journal.first_mut()));
         if let (Some(key), Some(mut journal)) = (key, journal) {
             if begun.is_err() {
@@ -261,15 +283,16 @@ impl LocalTestbed {
         Ok(provisioned)
     }
 
-    /// Returns that slice of the medium. Fails if another slot uses it.
-    fn free_slice(&mut self, text: &str, slice: u32) -> Result<&mut dyn OpenMedium, TestbedError> {
+    /// Fails if another slot uses that slice of the medium.
+    fn check_free(&self, text: &str, slice: u32) -> Result<(), TestbedError> {
         let taken = |(_, other): &(&Slot, &OccupiedSlot)| other.medium() == Some(text) && other.slice == slice;
-        if let Some((slot, _)) = self.slots.iter().find(taken) {
-            let message = format!("slice {slice} of {text} belongs to the target of slot {slot}");
-            return Err(TestbedError::machine(message).field("slice", slice).field("slot", *slot));
+        match self.slots.iter().find(taken) {
+            Some((slot, _)) => {
+                let message = format!("slice {slice} of {text} belongs to the target of slot {slot}");
+                Err(TestbedError::machine(message).field("slice", slice).field("slot", *slot))
+            }
+            None => Ok(()),
         }
-        slice_of(&mut self.media, text, slice)
-            .ok_or_else(|| TestbedError::machine(format!("no slice {slice} of {text}")))
     }
 }
 
@@ -314,6 +337,8 @@ impl Testbed for LocalTestbed {
             controls,
             oldest,
             large_disk: setup.large_disk.clone(),
+            like_disk: setup.like_disk,
+            seed: setup.seed,
         });
         if !check::touches_something(setup) {
             return Ok(Opened { host: host::manifest(), controls: not_set(&setup.controls), ..Opened::default() });
@@ -428,6 +453,7 @@ impl Testbed for LocalTestbed {
             // The kernel counts flushes only for whole disks. Those of a partition are always 0.
             flushes: if disk == device { activity.flushes } else { block::activity(&disk)?.flushes },
             cpu_seconds: quiet::busy_cpu_seconds(&Roots::default())?,
+            occupied_bytes: self.slots.get(&slot)?.occupied(&self.media).unwrap_or(0),
         })
     }
 
@@ -438,6 +464,10 @@ impl Testbed for LocalTestbed {
 
     fn rpcs(&self, slot: Slot) -> Option<Rpcs> {
         self.slots.get(&slot)?.rpcs()
+    }
+
+    fn space_beneath(&self, slot: Slot) -> Option<SpaceBeneath> {
+        self.slots.get(&slot)?.space_beneath(&self.media)
     }
 
     fn free_bytes(&self, slot: Slot) -> Option<u64> {
@@ -568,6 +598,20 @@ impl OccupiedSlot {
             SlotState::FileSystem(ready) => ready.medium(),
             SlotState::None | SlotState::Null | SlotState::Directory(_) => None,
         }
+    }
+
+    /// Returns the bytes that the sparse image of its medium occupies.
+    pub fn occupied(&self, media: &Media) -> Option<u64> {
+        self.open_medium(media)?.occupied()
+    }
+
+    /// Returns the space beneath the sparse image of its medium.
+    pub fn space_beneath(&self, media: &Media) -> Option<SpaceBeneath> {
+        self.open_medium(media)?.space_beneath()
+    }
+
+    fn open_medium<'m>(&self, media: &'m Media) -> Option<&'m dyn OpenMedium> {
+        Some(media.get(self.medium()?)?.get(self.slice as usize)?.as_ref())
     }
 
     /// Returns the target's root and its device's directory below /sys.

@@ -22,6 +22,7 @@ use rustix::fs::OFlags;
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium, filling};
 use super::partitions;
 use super::partitions::Disk;
+use super::slices::layout;
 use crate::Progress;
 use crate::ledger::Ledger;
 use crate::{host, privilege};
@@ -80,18 +81,18 @@ impl MediumKind for Device {
     fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let candidate = examine(request)?;
         let bytes = candidate.size;
         partitions::divisible(candidate.device.number(), &Roots::default()).map_err(|why| {
-            TestbedError::request(format!("@{} cannot be divided into {slices} slices", request.medium)).tried(why)
+            TestbedError::request(format!("@{} cannot be divided into {} slices", request.medium, request.slices))
+                .tried(why)
         })?;
         let Claimed { device, file: claim, record } = write_over(candidate, request, progress)?;
         let can_discard = record.device.queue.get("discard_max_bytes").is_some_and(|text| text != "0");
-        Disk { device, bytes, can_discard, record }.divide(slices, claim, request, ledger)
+        Disk { device, can_discard, record }.divide(layout(bytes, request.slices, None), claim, request, ledger)
     }
 }
 
@@ -125,7 +126,7 @@ fn write_over(
     };
     let flags = rustix::fs::fcntl_getfl(&claim).map_err(|errno| failed(&errno.into()))?;
     rustix::fs::fcntl_setfl(&claim, flags | OFlags::DIRECT).map_err(|errno| failed(&errno.into()))?;
-    block::fill(claim.as_fd(), size, request.seed, &mut filling(&name, size, progress))
+    block::fill(claim.as_fd(), std::slice::from_ref(&(0..size)), request.seed, &mut filling(&name, size, progress))
         .map_err(|error| failed(&error))?;
     block::flush_buffers(&claim).map_err(|error| failed(&error))?;
     let shown = show_bytes(size as f64);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -15,8 +16,10 @@ use fsb_sys::error::{Refusal, TestbedError, attempt};
 use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, poll_until};
 
-use super::slices::Slice;
+use super::slices::{Slice, beside_slices, layout, length};
+use super::sparse::SparseRange;
 use crate::ledger::Ledger;
+use crate::testbed::SpaceBeneath;
 use crate::{Activity, Progress};
 
 /// The size of an image is a multiple of these bytes, the largest sector: direct I/O needs whole sectors.
@@ -27,8 +30,12 @@ pub(crate) const GRANULE: u64 = 4096;
 pub struct MediumRequest<'a> {
     /// The name and argument.
     pub medium: &'a Medium,
-    /// Bytes of an image, a multiple of 4096.
+    /// Bytes of an image, a multiple of 4096. Those of a sparse image are the bytes of its slices.
     pub size: u64,
+    /// The number of equal slices into which the medium is divided. With 1 it is whole.
+    pub slices: u32,
+    /// The bytes of the range that a sparse medium has for each slice. `None` for a medium without holes.
+    pub range: Option<u64>,
     /// The directory of images.
     pub dir: &'a Path,
     /// The seed of the data that fill it.
@@ -49,7 +56,49 @@ impl<'a> MediumRequest<'a> {
     /// Returns a request of size 0 and seed 0, without resolved devices and without devices to overwrite.
     pub fn new(medium: &'a Medium, dir: &'a Path) -> Self {
         let (size, seed, wipe, keep_discard) = (0, 0, [].as_slice(), false);
-        MediumRequest { medium, size, dir, seed, wipe, keep_discard, devices: None, nodes: None, outside: None }
+        MediumRequest {
+            medium,
+            size,
+            slices: 1,
+            range: None,
+            dir,
+            seed,
+            wipe,
+            keep_discard,
+            devices: None,
+            nodes: None,
+            outside: None,
+        }
+    }
+
+    /// Returns the slices. Returns none if the medium stays whole.
+    pub(super) fn layout(&self) -> Vec<Slice> {
+        layout(self.size, self.slices, self.range)
+    }
+
+    /// Returns the bytes of the medium, holes included.
+    pub(crate) fn length(&self) -> u64 {
+        length(self.size, self.slices, self.range)
+    }
+
+    /// Returns the bytes that an image may hold in the end: `size`, and what file systems write around their slices.
+    pub(super) fn most_bytes(&self) -> u64 {
+        self.size.saturating_add(self.range.map_or(0, |_| beside_slices(self.size, self.slices)))
+    }
+
+    /// Returns the remedy for an image that has too little room.
+    pub(super) fn smaller(&self, other: &str) -> String {
+        let defaults =
+            self.range.map_or("", |_| ", or --mkfs-defaults, with which no target gets the device of a large disk");
+        format!("choose a smaller --size, or {other}{defaults}")
+    }
+
+    /// Returns the parts of an image that are written over before it is used.
+    pub(super) fn filled_parts(&self) -> Vec<Range<u64>> {
+        match self.range {
+            Some(_) => self.layout().iter().map(|slice| slice.start..slice.start + slice.bytes).collect(),
+            None => std::iter::once(0..self.size).collect(),
+        }
     }
 }
 
@@ -94,6 +143,12 @@ pub trait MediumKind: Sync {
         let _ = request;
         None
     }
+    /// Returns whether each slice has the range of [`MediumRequest::range`] around it, which is mostly holes. `is_needed` if a
+    /// target needs one.
+    fn is_sparse(&self, request: &MediumRequest<'_>, is_needed: bool) -> bool {
+        let _ = (request, is_needed);
+        false
+    }
     /// Returns the reason why it cannot be divided into slices that are media themselves. Changes nothing.
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         Err(format!("@{} cannot be divided", request.medium).into())
@@ -102,11 +157,10 @@ pub trait MediumKind: Sync {
     fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
-        let _ = (slices, ledger, progress);
+        let _ = (ledger, progress);
         let refused = TestbedError::request(format!("@{} cannot be divided", request.medium));
         Err(match self.divisible(request) {
             Err(why) => refused.tried(why),
@@ -143,6 +197,25 @@ pub trait OpenMedium {
     fn lock(&mut self);
     /// Claims it again after mkfs or an unmount. Fails if another process holds it.
     fn take_back(&mut self) -> Result<(), TestbedError>;
+    /// Returns the sparse range around the slice. Returns `None` if the device has no holes.
+    fn range(&mut self) -> Option<&mut SparseRange> {
+        None
+    }
+    /// Lets the device show that part of its range. Nothing uses the device. Its node may be another one afterwards.
+    fn show(&mut self, window: Slice, ledger: &Ledger) -> Result<(), TestbedError> {
+        let _ = (window, ledger);
+        Ok(())
+    }
+    /// Records the places of its range that a file system, which is unmounted now, wrote, or makes them holes again.
+    fn note_used(&mut self) {}
+    /// Returns the space beneath its image, if files on the device could fill it.
+    fn space_beneath(&self) -> Option<SpaceBeneath> {
+        None
+    }
+    /// Returns the bytes that the whole image occupies. Returns `None` if it may have no holes or is not known.
+    fn occupied(&self) -> Option<u64> {
+        None
+    }
     /// Releases everything and undoes the changes. Returns the errors of changes that could not be undone.
     fn close(&mut self, ledger: &Ledger) -> Vec<String>;
 }

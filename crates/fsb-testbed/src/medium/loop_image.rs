@@ -1,5 +1,6 @@
 //! Loop devices over images: in a nameless file, which is overwritten once without the page cache, and in memory.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +14,16 @@ use fsb_sys::invoking_user::InvokingUser;
 use fsb_sys::loopdev::{self, LoopDevice, Mode, Window};
 use fsb_sys::pinned::{Node, Pinned};
 use fsb_sys::{Roots, block, memory, mountinfo, poll_until, read_trimmed};
-use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, openat};
+use rustix::fs::{AtFlags, FallocateFlags, IFlags, MemfdFlags, Mode as Permissions, OFlags, SeekFrom, openat};
 use rustix::io::Errno;
 
 use super::kind::{Divided, MediumKind, MediumRequest, OpenMedium, filling};
-use super::slices::{Slice, layout};
+use super::slices::Slice;
+use super::sparse::{SparseRange, UsedPlaces};
 use crate::Progress;
 use crate::ledger::{Action, EntryHandle, Ledger};
 use crate::storage::Storage;
+use crate::testbed::SpaceBeneath;
 use crate::{fs, host};
 
 /// A loop device over an image in a file.
@@ -82,7 +85,7 @@ impl MediumKind for LoopImage {
             }
             _ => {}
         }
-        check_space(&hold(dir)?, dir, request.size)?;
+        check_space(&hold(dir)?, dir, request)?;
         Ok(request.size)
     }
 
@@ -107,6 +110,10 @@ impl MediumKind for LoopImage {
         Some(request.size)
     }
 
+    fn is_sparse(&self, _: &MediumRequest<'_>, is_needed: bool) -> bool {
+        is_needed
+    }
+
     fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), Refusal> {
         Ok(())
     }
@@ -114,13 +121,12 @@ impl MediumKind for LoopImage {
     fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_image(request, progress)?;
         let complete = |slice: &mut AttachedImage| complete(slice, request);
-        AttachedImage::attach_slices(&image, slices, Mode::Direct, request, ledger, &complete)
+        AttachedImage::attach_slices(&image, Mode::Direct, request, ledger, &complete)
     }
 }
 
@@ -137,21 +143,22 @@ fn complete(attached: &mut AttachedImage, request: &MediumRequest<'_>) -> Result
     Ok(())
 }
 
-/// Creates a nameless file of `request.size` bytes, and writes each byte once, without the page cache.
+/// Creates a nameless file, and writes each byte of its slices once, without the page cache.
 pub(crate) fn make_filled_image(
     request: &MediumRequest<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<OwnedFd, TestbedError> {
-    let size = request.size;
     // Replacing the directory from here on does not affect the image.
     let held = hold(request.dir)?;
-    check_space(&held, request.dir, size)?;
-    let image = make_image(&held, request.dir, size)?;
-    block::fill(image.as_fd(), size, request.seed, &mut filling("image", size, progress)).map_err(|error| {
-        TestbedError::machine("the image could not be written over")
-            .tried(attempt("write to an image in", request.dir, &error))
-            .advice("choose a smaller --size, or another --dir")
-    })?;
+    check_space(&held, request.dir, request)?;
+    let (image, parts) = (make_image(&held, request)?, request.filled_parts());
+    block::fill(image.as_fd(), &parts, request.seed, &mut filling("image", request.size, progress)).map_err(
+        |error| {
+            TestbedError::machine("the image could not be written over")
+                .tried(attempt("write to an image in", request.dir, &error))
+                .advice("choose a smaller --size, or another --dir")
+        },
+    )?;
     Ok(image)
 }
 
@@ -166,19 +173,20 @@ fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
     })
 }
 
-fn check_space(held: &OwnedFd, dir: &Path, size: u64) -> Result<(), TestbedError> {
+fn check_space(held: &OwnedFd, dir: &Path, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
     let stat = rustix::fs::fstatvfs(held).map_err(|errno| {
         TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &errno.into()))
     })?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
+    let size = request.most_bytes();
     let needed = size.saturating_add(margin(size));
     if free >= needed {
         return Ok(());
     }
     let show = |bytes: u64| show_bytes(bytes as f64);
     Err(TestbedError::machine(format!("too little space for the image in {}", dir.display()))
-        .tried(format!("{} free, {} needed: --size {} and a margin", show(free), show(needed), show(size)))
-        .advice("choose a smaller --size, or a --dir with more space"))
+        .tried(format!("{} free, {} needed: --size {} and a margin", show(free), show(needed), show(request.size)))
+        .advice(request.smaller("a --dir with more space")))
 }
 
 fn not_direct(dir: &Path) -> TestbedError {
@@ -189,9 +197,10 @@ fn not_direct(dir: &Path) -> TestbedError {
     .advice("name a --dir on a file system with O_DIRECT (ext4, xfs, btrfs), or use @ram")
 }
 
-/// Creates a file without a name, which disappears with its last user. Reserves its blocks in one piece if possible,
-/// and opens it without the page cache.
-fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedError> {
+/// Creates a file without a name, which disappears with its last user. Reserves the blocks of each filled part in one
+/// piece if possible, and opens it without the page cache.
+fn make_image(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<OwnedFd, TestbedError> {
+    let dir = request.dir;
     let fail = |errno: Errno| {
         TestbedError::machine("the image cannot be made")
             .tried(attempt("make a file in", dir, &errno.into()))
@@ -215,10 +224,50 @@ fn make_image(held: &OwnedFd, dir: &Path, size: u64) -> Result<OwnedFd, TestbedE
         Err(Errno::INVAL) => return Err(not_direct(dir).tried(Refusal::call("fcntl O_DIRECT", &Errno::INVAL.into()))),
         other => other.map_err(fail)?,
     }
-    match rustix::fs::fallocate(&image, FallocateFlags::empty(), 0, size) {
-        Ok(()) | Err(Errno::OPNOTSUPP) => Ok(image),
-        Err(errno) => Err(fail(errno)),
+    if request.range.is_some() {
+        make_holes(&image, request)?;
     }
+    for part in request.filled_parts() {
+        match rustix::fs::fallocate(&image, FallocateFlags::empty(), part.start, part.end - part.start) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(fail(errno)),
+        }
+    }
+    Ok(image)
+}
+
+/// Makes the empty image as long as a sparse medium.
+fn make_holes(image: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+    let refused = |error: &std::io::Error| {
+        TestbedError::machine(format!("{} cannot hold a sparse image of {}", request.dir.display(), {
+            show_bytes(request.length() as f64)
+        }))
+        .tried(attempt("ftruncate an image in", request.dir, error))
+        .advice("name a --dir on ext4, xfs or btrfs, or choose a smaller --like-disk")
+    };
+    rustix::fs::ftruncate(image, request.length()).map_err(|errno| refused(&errno.into()))?;
+    if occupied(image).is_some_and(|bytes| bytes > request.size) {
+        return Err(refused(&std::io::Error::other("the file system gives blocks to holes")));
+    }
+    Ok(())
+}
+
+/// Returns the parts of a window of an image that are no holes. Returns none if its file system does not report holes.
+fn data_parts(image: &OwnedFd, window: Slice) -> Vec<Range<u64>> {
+    let (mut at, end) = (window.start, window.start + window.bytes);
+    let mut parts = Vec::new();
+    while at < end {
+        let Ok(start) = rustix::fs::seek(image, SeekFrom::Data(at)) else { break };
+        let Ok(hole) = rustix::fs::seek(image, SeekFrom::Hole(start)) else { break };
+        parts.push(start..hole);
+        at = hole;
+    }
+    parts
+}
+
+/// Returns the bytes that an image occupies.
+fn occupied(image: &OwnedFd) -> Option<u64> {
+    Some(rustix::fs::fstat(image).ok()?.st_blocks as u64 * 512)
 }
 
 fn open_nameless(held: &OwnedFd) -> rustix::io::Result<OwnedFd> {
@@ -274,14 +323,14 @@ impl MediumKind for Ram {
         let roots = Roots::default();
         let available = memory::meminfo(&roots, "MemAvailable").unwrap_or(0);
         let available = memory::cgroup_headroom(&roots).map_or(available, |limit| available.min(limit));
-        let needed = request.size.saturating_add(memory_margin(request.size));
+        let needed = request.most_bytes().saturating_add(memory_margin(request.size));
         if available >= needed {
             return Ok(request.size);
         }
         let show = |bytes: u64| show_bytes(bytes as f64);
         Err(TestbedError::machine("too little memory for the RAM image")
             .tried(format!("{} available, {} needed: --size and a margin", show(available), show(needed)))
-            .advice("choose a smaller --size, or @loop"))
+            .advice(request.smaller("@loop")))
     }
 
     fn open(
@@ -300,6 +349,10 @@ impl MediumKind for Ram {
         Some(request.size)
     }
 
+    fn is_sparse(&self, _: &MediumRequest<'_>, is_needed: bool) -> bool {
+        is_needed
+    }
+
     fn divisible(&self, _: &MediumRequest<'_>) -> Result<(), Refusal> {
         Ok(())
     }
@@ -307,12 +360,11 @@ impl MediumKind for Ram {
     fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        slices: u32,
         ledger: &Ledger,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
         let image = make_filled_memory(request, progress)?;
-        AttachedImage::attach_slices(&image, slices, Mode::Buffered, request, ledger, &|slice| {
+        AttachedImage::attach_slices(&image, Mode::Buffered, request, ledger, &|slice| {
             complete_in_memory(slice, request);
             Ok(())
         })
@@ -326,7 +378,7 @@ fn complete_in_memory(attached: &mut AttachedImage, request: &MediumRequest<'_>)
     attached.set_backing("memory".to_owned(), None);
 }
 
-/// Allocates memory of `request.size` bytes, and writes each byte once.
+/// Allocates memory for the slices, and writes each byte once.
 fn make_filled_memory(
     request: &MediumRequest<'_>,
     progress: &mut dyn FnMut(Progress),
@@ -338,8 +390,8 @@ fn make_filled_memory(
             .advice("choose a smaller --size, or @loop")
     };
     let image = rustix::fs::memfd_create("fsb-ram", MemfdFlags::CLOEXEC).map_err(|errno| fail(&errno.into()))?;
-    rustix::fs::ftruncate(&image, size).map_err(|errno| fail(&errno.into()))?;
-    block::fill(image.as_fd(), size, request.seed, &mut filling("ram", size, progress))
+    rustix::fs::ftruncate(&image, request.length()).map_err(|errno| fail(&errno.into()))?;
+    block::fill(image.as_fd(), &request.filled_parts(), request.seed, &mut filling("ram", size, progress))
         .map_err(|error| fail(&error))?;
     Ok(image)
 }
@@ -356,6 +408,9 @@ struct AttachedImage {
     shown: PathBuf,
     handle: Option<EntryHandle>,
     can_discard: bool,
+    range: Option<SparseRange>,
+    /// The space beneath the image, if it has holes.
+    space: Option<SpaceBeneath>,
     pub record: MediumRecord,
 }
 
@@ -367,26 +422,28 @@ impl AttachedImage {
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Self, TestbedError> {
-        AttachedImage::attach_slice(image, None, mode, request, ledger)
+        AttachedImage::attach_slice(image, (None, None), mode, request, ledger)
     }
 
     /// Attaches each slice of `image` to a device of its own, and calls `complete` on each. Detaches all of them on
     /// failure.
     pub fn attach_slices(
         image: &OwnedFd,
-        slices: u32,
         mode: Mode,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
         complete: &dyn Fn(&mut AttachedImage) -> Result<(), TestbedError>,
     ) -> Result<Divided, TestbedError> {
         let mut attached: Vec<AttachedImage> = Vec::new();
-        let layout = layout(request.size, slices);
+        let (layout, used) = (request.layout(), UsedPlaces::default());
+        let space = image.try_clone().ok().filter(|_| request.range.is_some()).and_then(SpaceBeneath::of_image);
         let made = layout.iter().try_for_each(|slice| {
             let image = image
                 .try_clone()
                 .map_err(|error| TestbedError::machine("the image could not be divided").tried(&error))?;
-            attached.push(AttachedImage::attach_slice(image, Some(*slice), mode, request, ledger)?);
+            let slice = (Some(*slice), request.range.map(|_| &used));
+            let made = AttachedImage::attach_slice(image, slice, mode, request, ledger)?;
+            attached.push(AttachedImage { space: space.clone(), ..made });
             attached.last_mut().map_or(Ok(()), complete)
         });
         if let Err(error) = made {
@@ -401,7 +458,7 @@ impl AttachedImage {
 
     fn attach_slice(
         image: OwnedFd,
-        slice: Option<Slice>,
+        (slice, used): (Option<Slice>, Option<&UsedPlaces>),
         mode: Mode,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
@@ -420,6 +477,8 @@ impl AttachedImage {
             shown,
             handle: None,
             can_discard: true,
+            range: slice.zip(used).map(|(slice, used)| SparseRange::new(slice, used)),
+            space: None,
             record: MediumRecord::default(),
         };
         let limit = queue.join("discard_max_bytes");
@@ -523,6 +582,58 @@ impl OpenMedium for AttachedImage {
         })
     }
 
+    fn range(&mut self) -> Option<&mut SparseRange> {
+        self.range.as_mut()
+    }
+
+    fn show(&mut self, window: Slice, _: &Ledger) -> Result<(), TestbedError> {
+        let (Some(range), Some(device)) = (&mut self.range, &self.device) else { return Ok(()) };
+        if range.shown() == window {
+            return Ok(());
+        }
+        let shown = device
+            .open_again(true, false)
+            .and_then(|device| loopdev::set_window(&device, Window { start: window.start, bytes: window.bytes }));
+        shown.map_err(|error| {
+            TestbedError::trial("the size of a loop device could not be changed").tried(attempt(
+                "LOOP_SET_STATUS64 on",
+                &self.shown,
+                &error,
+            ))
+        })?;
+        range.show(window);
+        self.record.device.size_bytes = window.bytes;
+        // Kernels before 6.9 switch discards on again.
+        let limit = Roots::default().sys.join("block").join(self.shown.file_name().unwrap_or_default());
+        let limit = limit.join("queue/discard_max_bytes");
+        if !self.can_discard && read_trimmed(&limit).is_some_and(|text| text != "0") {
+            self.can_discard = std::fs::write(&limit, "0").is_err();
+        }
+        Ok(())
+    }
+
+    fn note_used(&mut self) {
+        if let (Some(range), Some(image)) = (&mut self.range, &self.image)
+            && range.is_extended()
+        {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            for part in range.note_used(&data_parts(image, range.shown())) {
+                // If this is refused, the image stays larger.
+                let _ = rustix::fs::fallocate(image, flags, part.start, part.end - part.start);
+            }
+        }
+    }
+
+    fn space_beneath(&self) -> Option<SpaceBeneath> {
+        self.space.clone().filter(|_| self.range.as_ref().is_some_and(SparseRange::is_extended))
+    }
+
+    /// Discards make holes, so nothing is known of an image with them.
+    fn occupied(&self) -> Option<u64> {
+        let range = self.range.as_ref().filter(|_| !self.can_discard)?;
+        occupied(self.image.as_ref().filter(|_| range.is_extended())?)
+    }
+
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {
         self.device = None;
         self.image = None;
@@ -550,5 +661,20 @@ mod tests {
             assert_eq!(std::fs::read_dir(path).unwrap().count(), 0);
         }
         assert!(hold(&place.path().join("none")).is_err());
+    }
+
+    #[test]
+    fn parts_of_an_image_that_are_no_holes_are_found() {
+        const MIB: u64 = 1 << 20;
+        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let medium = fsb_model::Medium { name: "loop".to_owned(), argument: None };
+        let (size, range) = (8 * MIB, Some(1 << 30));
+        let request = MediumRequest { size, range, slices: 1, ..MediumRequest::new(&medium, place.path()) };
+        let image = make_filled_image(&request, &mut |_| {}).unwrap();
+        let slice = request.layout()[0];
+        let window = Slice { start: slice.start - MIB, bytes: 64 * MIB };
+        assert_eq!(data_parts(&image, window), vec![slice.start..slice.start + slice.bytes]);
+        assert!((8 * MIB..9 * MIB).contains(&occupied(&image).unwrap()));
+        assert_eq!(rustix::fs::fstat(&image).unwrap().st_size as u64, request.length());
     }
 }

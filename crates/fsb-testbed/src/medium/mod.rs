@@ -9,6 +9,7 @@ mod loop_image;
 mod partitions;
 mod raid0;
 mod slices;
+mod sparse;
 mod vm_disk;
 
 use std::io;
@@ -33,6 +34,7 @@ pub(crate) use loop_image::{backing, make_filled_image};
 pub(crate) use raid0::{Member, shared_disk, stands_on};
 pub(crate) use slices::GRAIN;
 pub use slices::{Slice, size_for, slice_bytes};
+pub use sparse::SparseRange;
 pub(crate) use vm_disk::SERIAL as VM_SERIAL;
 
 /// Every medium that a user can choose.

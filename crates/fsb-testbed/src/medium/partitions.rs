@@ -15,7 +15,8 @@ use fsb_sys::pinned::Pinned;
 use fsb_sys::{Roots, read_trimmed};
 
 use super::kind::{Divided, MediumRequest, OpenDevice, OpenMedium};
-use super::slices::layout;
+use super::slices::Slice;
+use super::sparse::{SparseRange, UsedPlaces};
 use crate::host;
 use crate::ledger::{Action, EntryHandle, Ledger};
 
@@ -45,7 +46,6 @@ pub(super) fn divisible(number: DeviceNumber, roots: &Roots) -> Result<(), Refus
 pub(super) struct Disk {
     /// Kept open and locked.
     pub device: Pinned,
-    pub bytes: u64,
     pub can_discard: bool,
     pub record: MediumRecord,
 }
@@ -55,23 +55,22 @@ impl Disk {
     /// all of them on failure.
     pub fn divide<C>(
         self,
-        slices: u32,
+        layout: Vec<Slice>,
         claim: C,
         request: &MediumRequest<'_>,
         ledger: &Ledger,
     ) -> Result<Divided, TestbedError> {
         self.device.lock_against_udev();
-        let layout = layout(self.bytes, slices);
         let disk = Rc::new(self);
         let mut made: Vec<OpenPartition> = Vec::new();
         let added = (1..).zip(&layout).try_for_each(|(number, slice)| {
             let partition = Partition { number, start: slice.start, bytes: slice.bytes };
-            made.push(OpenPartition::record(&disk, partition, ledger)?);
+            made.push(OpenPartition::record(&disk, partition, request, ledger)?);
             blkpg::add(disk.device.descriptor(), &partition)
                 .map_err(|error| disk.refused("BLKPG_ADD_PARTITION", &error))
         });
         drop(claim);
-        let opened = added.and_then(|()| made.iter_mut().try_for_each(|slice| slice.open(request)));
+        let opened = added.and_then(|()| made.iter_mut().try_for_each(OpenPartition::open));
         if let Err(error) = opened {
             // The first error is the one that explains.
             made.iter_mut().for_each(|slice| drop(slice.close(ledger)));
@@ -80,6 +79,11 @@ impl Disk {
         let record = disk.record.clone();
         let slices = made.into_iter().map(|slice| Box::new(slice) as Box<dyn OpenMedium>).collect();
         Ok(Divided { slices, layout, record })
+    }
+
+    fn removal_of(&self, partition: Partition) -> Action {
+        let DeviceNumber(major, minor) = self.device.number();
+        Action::RemovePartition { major, minor, partition }
     }
 
     fn refused(&self, step: &str, error: &std::io::Error) -> TestbedError {
@@ -100,17 +104,32 @@ struct OpenPartition {
     /// The device as the user knows it.
     shown: PathBuf,
     record: MediumRecord,
+    /// The directory of private device nodes.
+    nodes: Option<PathBuf>,
+    range: Option<SparseRange>,
 }
 
 impl OpenPartition {
-    fn record(disk: &Rc<Disk>, partition: Partition, ledger: &Ledger) -> Result<OpenPartition, TestbedError> {
-        let DeviceNumber(major, minor) = disk.device.number();
-        let handle = ledger.record(Action::RemovePartition { major, minor, partition })?;
-        let (shown, record) = (disk.device.shown().to_owned(), disk.record.clone());
-        Ok(OpenPartition { disk: Rc::clone(disk), partition, handle: Some(handle), open: None, shown, record })
+    fn record(
+        disk: &Rc<Disk>,
+        partition: Partition,
+        request: &MediumRequest<'_>,
+        ledger: &Ledger,
+    ) -> Result<OpenPartition, TestbedError> {
+        let slice = Slice { start: partition.start, bytes: partition.bytes };
+        Ok(OpenPartition {
+            handle: Some(ledger.record(disk.removal_of(partition))?),
+            open: None,
+            shown: disk.device.shown().to_owned(),
+            record: disk.record.clone(),
+            nodes: request.nodes.map(Path::to_owned),
+            range: request.range.map(|_| SparseRange::new(slice, &UsedPlaces::default())),
+            disk: Rc::clone(disk),
+            partition,
+        })
     }
 
-    fn open(&mut self, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+    fn open(&mut self) -> Result<(), TestbedError> {
         let roots = Roots::default();
         let disk = self.disk.device.number().directory(&roots);
         let own = disk.and_then(|disk| blkpg::find(&disk, self.partition.number));
@@ -122,7 +141,7 @@ impl OpenPartition {
         self.shown = Path::new("/dev").join(name);
         self.record.device = host::device_manifest(&roots, (number.0, number.1));
         let (can_discard, record) = (self.disk.can_discard, self.record.clone());
-        self.open = Some(OpenDevice::of_number((&self.shown, number), request.nodes, can_discard, record)?);
+        self.open = Some(OpenDevice::of_number((&self.shown, number), self.nodes.as_deref(), can_discard, record)?);
         Ok(())
     }
 }
@@ -162,6 +181,27 @@ impl OpenMedium for OpenPartition {
 
     fn take_back(&mut self) -> Result<(), TestbedError> {
         self.open.as_mut().map_or(Ok(()), OpenMedium::take_back)
+    }
+
+    fn range(&mut self) -> Option<&mut SparseRange> {
+        self.range.as_mut()
+    }
+
+    /// Replaces the partition: the kernel moves none.
+    fn show(&mut self, window: Slice, ledger: &Ledger) -> Result<(), TestbedError> {
+        if self.range.as_ref().is_none_or(|range| range.shown() == window && self.open.is_some()) {
+            return Ok(());
+        }
+        // The kernel does not remove an open partition.
+        self.open = None;
+        self.handle.take().map_or(Ok(()), |handle| ledger.undo(handle).map(drop))?;
+        self.partition = Partition { number: self.partition.number, start: window.start, bytes: window.bytes };
+        self.handle = Some(ledger.record(self.disk.removal_of(self.partition))?);
+        blkpg::add(self.disk.device.descriptor(), &self.partition)
+            .map_err(|error| self.disk.refused("BLKPG_ADD_PARTITION", &error))?;
+        self.open()?;
+        self.range.iter_mut().for_each(|range| range.show(window));
+        Ok(())
     }
 
     fn close(&mut self, ledger: &Ledger) -> Vec<String> {

@@ -12,6 +12,7 @@ use fsb_sys::{Roots, read_trimmed};
 
 use super::kind::{Divided, MediumArgument, MediumKind, MediumRequest, OpenDevice, OpenMedium};
 use super::partitions;
+use super::slices::layout;
 use crate::Progress;
 use crate::host;
 use crate::ledger::Ledger;
@@ -55,6 +56,12 @@ impl MediumKind for VmDisk {
         find(request, &Roots::default()).ok().map(|disk| disk.size)
     }
 
+    /// The proxy on the host gives a sparse disk exactly the length that its slices need. The targets that need it may be in
+    /// another guest.
+    fn is_sparse(&self, request: &MediumRequest<'_>, _: bool) -> bool {
+        find(request, &Roots::default()).is_ok_and(|disk| disk.size == request.length())
+    }
+
     fn divisible(&self, request: &MediumRequest<'_>) -> Result<(), Refusal> {
         let roots = Roots::default();
         let disk = find(request, &roots).map_err(|error| error.to_string())?;
@@ -64,7 +71,6 @@ impl MediumKind for VmDisk {
     fn open_slices(
         &self,
         request: &MediumRequest<'_>,
-        slices: u32,
         ledger: &Ledger,
         _: &mut dyn FnMut(Progress),
     ) -> Result<Divided, TestbedError> {
@@ -76,7 +82,11 @@ impl MediumKind for VmDisk {
         };
         let device = Pinned::known(&disk.path, disk.number).map_err(|error| cannot(&error))?;
         let claim = device.open_again(true, true).map_err(|error| cannot(&error))?;
-        partitions::Disk { device, bytes: disk.size, can_discard, record }.divide(slices, claim, request, ledger)
+        let layout = match request.range {
+            Some(_) => request.layout(),
+            None => layout(disk.size, request.slices, None),
+        };
+        partitions::Disk { device, can_discard, record }.divide(layout, claim, request, ledger)
     }
 }
 

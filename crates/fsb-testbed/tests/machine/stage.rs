@@ -34,6 +34,7 @@ pub fn setup(targets: &[&str], size: u64, dir: &Path) -> Setup {
         kernels: Vec::new(),
         oldest_kernel: None,
         large_disk: Default::default(),
+        like_disk: 0,
         fault: None,
         background_limits: Vec::new(),
     }

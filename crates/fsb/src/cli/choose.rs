@@ -9,6 +9,7 @@ use fsb_model::plan::{Candidate, Factor, Refused};
 use fsb_model::{Bytes, FileSystemSpec, Identity, Race, Target, TargetKind};
 use fsb_report::show::entry;
 use fsb_runner::plan_file::{PlanFile, RepetitionFile, Resolved, typed};
+use fsb_runner::work;
 use fsb_testbed::doctor;
 use fsb_testbed::fs::{self, Choice, FileSystem};
 
@@ -53,6 +54,9 @@ pub struct Arguments {
     /// Let each mkfs program choose block size, inodes and journal by the size of its slice
     #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
     mkfs_defaults: bool,
+    /// Size of the disk that slices imitate, in layout and behaviour [default: 100G]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, conflicts_with = "mkfs_defaults", help_heading = heading::TARGETS)]
+    like_disk: Option<Bytes>,
     /// Suite to run; see 'fsb list suites' [default: quick]
     #[arg(long, value_name = "NAME", help_heading = heading::WORKLOAD)]
     suite: Option<String>,
@@ -117,6 +121,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
     check_words(&arguments.targets, Some(&arguments.budget))?;
     check_units(Some(&arguments.budget), arguments.size, None)?;
     let (raced, refused) = all_candidates(&arguments.targets, arguments.risky, arguments.only)?;
+    let (raced, refused) = without_effects_of_size(raced, refused, &arguments)?;
     if arguments.list {
         return list(&raced, &refused, arguments.risky);
     }
@@ -170,6 +175,7 @@ pub fn main(arguments: Arguments) -> anyhow::Result<u8> {
         race: Some(race),
         risky: arguments.risky,
         mkfs_defaults: arguments.mkfs_defaults,
+        like_disk: arguments.like_disk,
         ..PlanFile::default()
     };
     let resolved: Resolved = plan.resolve(coordinator::cpus(), coordinator::fresh_seed())?;
@@ -257,6 +263,39 @@ fn all_candidates(arguments: &[String], risky: bool, only: bool) -> anyhow::Resu
             }
         }
     }
+    Ok((raced, refused))
+}
+
+/// Moves options to the refused ones if their effect follows the size of the device, and theirs is too small.
+fn without_effects_of_size(
+    raced: Vec<Raced>,
+    mut refused: Vec<Refused>,
+    arguments: &Arguments,
+) -> anyhow::Result<(Vec<Raced>, Vec<Refused>)> {
+    let race = Race {
+        places: PLACES,
+        error: ERROR,
+        candidates: raced.iter().map(|raced| raced.beside.clone()).collect(),
+        refused: Vec::new(),
+        first_stage: Vec::new(),
+        factors: Vec::new(),
+    };
+    let plan = PlanFile {
+        targets: raced.iter().map(|raced| typed(&raced.target.to_string())).collect(),
+        size: Some(arguments.size.unwrap_or(SIZE)),
+        dir: arguments.dir.clone(),
+        mkfs_defaults: arguments.mkfs_defaults,
+        like_disk: arguments.like_disk,
+        race: Some(race),
+        ..PlanFile::default()
+    };
+    let Resolved { plan, placement, .. } = plan.resolve(coordinator::cpus(), 0)?;
+    let small = work::on_small_devices(&plan, &placement);
+    let (moved, raced): (Vec<Raced>, Vec<Raced>) = raced.into_iter().partition(|raced| {
+        raced.choice.is_some_and(|choice| choice.follows_size) && small.contains(&raced.target.name.as_str())
+    });
+    let why = "its effect on a device of this size is another one than on a large disk";
+    refused.extend(moved.into_iter().map(|moved| Refused { name: moved.target.name, why: why.to_owned() }));
     Ok((raced, refused))
 }
 

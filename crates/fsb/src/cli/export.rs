@@ -196,8 +196,8 @@ fn request_of(resolved: Resolved, units: u64) -> anyhow::Result<ExportRequest> {
         ));
     }
     let image = placement.divided().map_or(plan.size.0, |(_, part)| part);
-    let targets =
-        plan.targets.iter().map(|target| recipe(target, image, !plan.mkfs_defaults)).collect::<anyhow::Result<_>>()?;
+    let like_disk = (!plan.mkfs_defaults).then_some(plan.like_disk.0);
+    let targets = plan.targets.iter().map(|target| recipe(target, image, like_disk)).collect::<anyhow::Result<_>>()?;
     Ok(ExportRequest {
         name: export_name(&plan),
         author: format!("fsb {}", env!("CARGO_PKG_VERSION")),
@@ -228,7 +228,7 @@ fn export_case(parsed: &ParsedCell) -> ExportCase {
     ExportCase { label: cell.label.clone(), whole, unit }
 }
 
-fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<TargetRecipe> {
+fn recipe(target: &Target, image: u64, like_disk: Option<u64>) -> anyhow::Result<TargetRecipe> {
     let spec = match &target.kind {
         TargetKind::Directory(path) => {
             let made = Made::Directory(path.to_string_lossy().into_owned());
@@ -242,7 +242,7 @@ fn recipe(target: &Target, image: u64, like_large: bool) -> anyhow::Result<Targe
         return Ok(TargetRecipe { name: target.name.clone(), made });
     }
     let on_image = matches!(spec.medium.name.as_str(), "loop" | "ram");
-    let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_large)?;
+    let fs::Recipe { mkfs, mount, home } = fs::recipe(spec, image, !on_image, like_disk)?;
     let source = match (home, spec.medium.name.as_str(), &spec.medium.argument) {
         (Home::Memory | Home::Nowhere, ..) => Some(Source::Word(spec.fs.clone())),
         (Home::Device, "loop", _) => Some(Source::Image { bytes: image, in_memory: false }),

@@ -100,7 +100,7 @@ fn large_disks(plan: &Plan) -> BTreeMap<String, Geometry> {
         let geometry = match same {
             Some((_, geometry)) => geometry.clone(),
             None => {
-                known.push((spec, fs::large_disk(spec)));
+                known.push((spec, fs::large_disk(spec, plan.like_disk.0)));
                 known.last().and_then(|(_, geometry)| geometry.clone())
             }
         };

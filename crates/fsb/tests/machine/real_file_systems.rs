@@ -245,3 +245,82 @@ fn weakened_durability_is_recorded_for_each_target() {
     let found = measure(scratch.path(), &["xfs", "--size", "320M", "--control", "barriers=off"]);
     assert_eq!(found["targets"]["xfs"]["risks"][0]["cause"], "barriers=off");
 }
+
+/// Runs a case that creates 1000 files on these targets, durably. Returns the records of the targets, and the measured
+/// trials of btrfs.
+fn create_durably(targets: &[&str], more: &[&str]) -> (Vec<(String, serde_json::Value)>, Vec<serde_json::Value>) {
+    let scratch = scratch();
+    let workload = ["--workload", "create,files=1000,durability=end", "--blocks", "2", "--out", "run", "-q"];
+    let before = traces();
+    let output = fsb(scratch.path(), &[&["run"], targets, &workload, more].concat());
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", stderr(&output));
+    expect_no_traces(&before);
+    let run = scratch.path().join("run");
+    let is_btrfs = |trial: &serde_json::Value| trial["target"].as_str().is_some_and(|name| name.starts_with("btrfs"));
+    let trials = counting(&run).into_iter().filter(|trial| trial["phase"] == "measured" && is_btrfs(trial));
+    let found = record(&run)["targets"].as_object().unwrap().clone();
+    (found.into_iter().collect(), trials.collect())
+}
+
+#[test]
+fn btrfs_on_an_image_makes_no_commit_that_a_large_disk_does_not_need() {
+    needs!(root);
+    for medium in ["", "@ram"] {
+        let targets = [format!("ext4{medium}"), format!("btrfs{medium}")];
+        let (found, trials) = create_durably(&[&targets[0], &targets[1]], &["--size", "700M"]);
+        assert!(found.iter().all(|(_, made)| made["small_device"].is_null()), "{found:#?}");
+        let made = &found.iter().find(|(name, _)| name.starts_with("btrfs")).unwrap().1;
+        assert_eq!(made["geometry"]["profiles"]["metadata"], "DUP");
+        assert!(made["notes"].to_string().contains("a sparse device of 100 GiB"), "{made:#}");
+        assert_eq!(trials.len(), 2);
+        for trial in &trials {
+            assert_eq!(trial["outcome"], "ok", "{}", trial["error"]);
+            let samples = trial["stretches"]["timed_ns"].as_array().unwrap().len() as u64
+                * trial["stretches"]["units"].as_u64().unwrap();
+            let flushes = trial["observed"]["device_flushes"].as_u64().unwrap();
+            // A commit flushes twice. On the slice alone there are more than ten commits in each sample.
+            assert!(flushes <= 4 * samples, "{flushes} flushes in {samples} samples");
+        }
+    }
+}
+
+#[test]
+fn btrfs_on_a_small_device_is_not_judged_where_it_commits_more_often_than_on_a_large_disk() {
+    needs!(root);
+    needs!(program "losetup", "mkfs.btrfs");
+    let disk = Disk::new(700);
+    let target = format!("btrfs@{}", disk.path.display());
+    let (found, trials) = create_durably(&[&target], &[]);
+    let small = &found[0].1["small_device"];
+    assert_eq!(small["bytes"], 700 << 20, "{small}");
+    assert!((60..140).contains(&small["new_files"].as_u64().unwrap()), "{small}");
+    for trial in &trials {
+        assert_eq!((&trial["outcome"], &trial["error_code"]), (&"invalid".into(), &"trial/small-device".into()));
+    }
+    let listed = fsb(Path::new("/"), &["choose", &target, "--list"]);
+    let listed = stdout(&listed);
+    assert!(
+        listed.contains("-n 4096") && listed.contains("not raced: its effect on a device of this size"),
+        "{listed}"
+    );
+}
+
+#[test]
+fn a_command_that_writes_more_than_its_slice_does_not_fill_the_disk_beneath() {
+    needs!(root);
+    needs!(program "losetup", "mkfs.ext4", "mkfs.btrfs");
+    let (scratch, disk) = (scratch(), Disk::formatted(4096));
+    let images = scratch.path().join("images");
+    fs::create_dir(&images).unwrap();
+    let mounted = disk.mount(&images);
+    let words =
+        ["run", "btrfs", "--dir", images.to_str().unwrap(), "--size", "300M", "--blocks", "1", "--out", "run", "-q"];
+    let output = fsb(scratch.path(), &[&words[..], &["--", "cat /dev/zero > big"]].concat());
+    expect_code(&output, 4);
+    let trials = counting(&scratch.path().join("run"));
+    let error = trials.last().unwrap();
+    assert_eq!(error["error_code"], "trial/no-space", "{error:#}");
+    assert!(error["error"].as_str().unwrap().contains("the file system beneath the image is almost full"), "{error:#}");
+    drop(mounted);
+    disk.wait_until_free();
+}

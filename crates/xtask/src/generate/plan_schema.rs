@@ -85,6 +85,7 @@ fn keys() -> Value {
         "keep_affected": { "type": "boolean", "description": "Keep trials that interference affected instead of retrying them" },
         "risky": { "type": "boolean", "description": "Let targets win that may lose synced data in a crash" },
         "mkfs_defaults": { "type": "boolean", "description": "Let each mkfs program choose the geometry by the size of its slice" },
+        "like_disk": described(&quantity, "Size of the large disk whose results targets are to have, such as 1T"),
         "explain": { "type": "boolean", "description": "Trace blocks after the measured ones, to explain differences" },
         "repetition": {
             "description": "Number of blocks, or time",

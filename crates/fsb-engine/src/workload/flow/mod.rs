@@ -195,6 +195,7 @@ impl Job for FlowJob {
             operations: of_threads.sum(),
             divisible: true,
             repeats_in_place: true,
+            syncs_itself: steps(flow).any(|step| step.dsync || step.op == Op::Sync),
             reaches_device: *durability != Durability::None
                 || steps(flow).any(|step| step.dsync || step.op == Op::Sync),
             space: data + inodes * NOTE,

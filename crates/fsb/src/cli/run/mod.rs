@@ -58,6 +58,9 @@ pub struct Arguments {
     /// Let each mkfs program choose block size, inodes and journal by the size of its slice
     #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
     mkfs_defaults: bool,
+    /// Size of the disk that slices imitate, in layout and behaviour [default: 100G]
+    #[arg(long, value_name = "SIZE", hide_short_help = true, conflicts_with = "mkfs_defaults", help_heading = heading::TARGETS)]
+    like_disk: Option<Bytes>,
     /// Let targets win that may lose synced data in a crash
     #[arg(long, hide_short_help = true, help_heading = heading::TARGETS)]
     risky: bool,
@@ -182,7 +185,7 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT,
         conflicts_with_all = ["targets", "suite", "budget", "blocks", "precision", "sample_time", "theta",
         "seed", "dir", "size", "scale", "place", "kernel", "memory", "cpus", "control", "out", "print_plan", "verify", "uid", "gid", "force_root_user",
-        "risky", "mkfs_defaults", "explain", "one_at_a_time", "keep_affected"])]
+        "risky", "mkfs_defaults", "like_disk", "explain", "one_at_a_time", "keep_affected"])]
     resume: Option<PathBuf>,
     #[command(flatten)]
     output: Output,
@@ -350,6 +353,7 @@ fn plan(arguments: Arguments) -> anyhow::Result<PlanFile> {
         keep_affected: arguments.keep_affected || std::env::var_os(KEEP_AFFECTED).is_some(),
         risky: arguments.risky,
         mkfs_defaults: arguments.mkfs_defaults,
+        like_disk: arguments.like_disk,
         explain: arguments.explain,
         verify,
         background,

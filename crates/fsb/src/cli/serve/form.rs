@@ -26,8 +26,9 @@ const CONTROL: &str = "c.";
 const NO_WORKLOAD: &str = "the suite";
 
 /// Text fields: name, label, effect, default.
-const LINES: [(&str, &str, &str, &str); 6] = [
+const LINES: [(&str, &str, &str, &str); 7] = [
     ("size", "Image size", "Size of the image; file sizes scale with it.", "2G"),
+    ("like_disk", "Size of the disk", "Size of the disk that slices imitate, in layout and behaviour.", "100G"),
     ("budget", "Budget", "Time limit of the run, report included.", "5m"),
     ("blocks", "Blocks", "Number of blocks; with a budget, those that fit.", "as the budget allows"),
     ("precision", "Precision", "Add blocks until all intervals are within ± this share.", "none"),
@@ -182,6 +183,9 @@ pub(super) fn plan(answers: &Answers) -> Result<String, String> {
             WORKLOAD => workload = value,
             PLACE => file.place = Some(typed(value)),
             "size" => file.size = Some(value.parse::<Bytes>().map_err(|error| format!("size: {error}"))?),
+            "like_disk" => {
+                file.like_disk = Some(value.parse::<Bytes>().map_err(|error| format!("like_disk: {error}"))?)
+            }
             "budget" => repetition.budget = Some(text()),
             "blocks" => repetition.blocks = Some(number(name, value)?),
             "precision" => repetition.precision = Some(text()),
