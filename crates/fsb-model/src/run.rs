@@ -396,6 +396,14 @@ pub struct SmallDevice {
     pub new_files: Option<u64>,
 }
 
+impl SmallDevice {
+    /// Returns text such as `it commits about every 99 new files`.
+    pub fn commits_text(&self) -> String {
+        let files = self.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
+        format!("it commits{files}")
+    }
+}
+
 /// A target as it was made.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

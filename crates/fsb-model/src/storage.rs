@@ -159,6 +159,11 @@ impl fmt::Display for StorageFlaw {
 }
 
 impl StorageFlaw {
+    /// Returns the loop devices among these layers whose data is in the page cache of the file system beneath them.
+    pub fn buffered(layers: &[StorageLayer]) -> impl Iterator<Item = StorageFlaw> {
+        layers.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer)).filter(|flaw| !flaw.loses_data())
+    }
+
     /// Returns the flaw of a layer.
     pub fn of_layer(layer: &Layer) -> Option<StorageFlaw> {
         match layer {

@@ -16,11 +16,11 @@ pub(super) fn warnings(record: &RunRecord) -> Vec<String> {
     let disk = size(record.plan.like_disk.0);
     let small = record.plan.targets.iter().filter_map(|target| {
         let device = record.targets.get(&target.name)?.small_device?;
-        let files = device.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
         Some(format!(
-            "{} has a device of {}: it commits{files}, and from {} on it does not; cases that show it are not judged, commands are not checked",
+            "{} has a device of {}: {}, and from {} on it does not; cases that show it are not judged, commands are not checked",
             target.name,
             size(device.bytes),
+            device.commits_text(),
             size(device.least)
         ))
     });

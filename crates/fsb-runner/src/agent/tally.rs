@@ -310,11 +310,11 @@ fn small_device(
         return Ok(());
     }
     let show = |bytes: u64| fsb_model::units::show_bytes(bytes as f64);
-    let files = device.new_files.map_or_else(String::new, |files| format!(" about every {files} new files"));
     let text = format!(
-        "not as on a large disk: on a device of {} it commits{files} ({flushes} flushes, {expected} expected), and from {} on \
+        "not as on a large disk: on a device of {} {} ({flushes} flushes, {expected} expected), and from {} on \
          it does not",
         show(device.bytes),
+        device.commits_text(),
         show(device.least)
     );
     Err(Reason::new(&SMALL_DEVICE, text))

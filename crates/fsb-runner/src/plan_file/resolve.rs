@@ -151,7 +151,7 @@ impl PlanFile {
         let bytes = self.like_disk.unwrap_or(Bytes(LARGE_DISK));
         match SIZES.contains(&bytes.0) {
             true => Ok(bytes),
-            false => Err(self.error_at(0..0, &format!("like_disk {bytes} is no size of a large disk: use 1G to 16T"))),
+            false => Err(self.error_at(0..0, &format!("like_disk cannot be {bytes}: use 1G to 16T"))),
         }
     }
 
@@ -715,6 +715,20 @@ mod tests {
         let text = format!("in = 'vm'\ntargets = ['ext4']\nkernel = ['{}', '{}']", tree("good"), tree("bad"));
         let error = resolve(&text).unwrap_err().to_string();
         assert!(error.contains("6.19.0-rc1+ is named twice") && error.contains("LOCALVERSION=-NAME"), "{error}");
+    }
+
+    #[test]
+    fn the_size_of_the_large_disk_is_printed_again_and_has_limits() {
+        let with = |size: &str| resolve(&format!("targets = ['btrfs']\nlike_disk = '{size}'"));
+        let plan = with("1T").unwrap();
+        assert_eq!(plan.like_disk, Bytes(1 << 40));
+        let printed = print(&plan).unwrap();
+        assert_eq!(resolve(&printed).unwrap().like_disk, plan.like_disk, "{printed}");
+        assert_eq!(resolve("targets = ['btrfs']").unwrap().like_disk, Bytes(LARGE_DISK));
+        for size in ["1M", "17T"] {
+            let error = with(size).map(drop).unwrap_err().to_string();
+            assert!(error.contains("use 1G to 16T"), "{error}");
+        }
     }
 
     #[test]

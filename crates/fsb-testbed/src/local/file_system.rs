@@ -734,7 +734,7 @@ fn format(
     let user: Vec<String> =
         user.into_iter().chain(journal.iter().flat_map(|journal| journal.arguments.mkfs.clone())).collect();
     let large_size = request.member.device_size().filter(|size| is_smaller_slice(medium, size));
-    show_size(request, medium, large_size, 0)?;
+    show_size(request, medium, large_size.map(|_| 0))?;
     let bytes = block::number_of(medium.device()).and_then(|number| block::size(&number.directory(&Roots::default())?));
     let fitted =
         bytes.map_or_else(Vec::new, |bytes| fs::fit(*member, large.as_ref(), (bytes, request.like_disk), &user));
@@ -775,16 +775,15 @@ fn is_smaller_slice(medium: &mut dyn OpenMedium, size: &DeviceSize) -> bool {
     medium.range().is_some_and(|range| range.slice().bytes < size.least)
 }
 
-/// Gives a device with holes its size: that of a large disk, with `lead` bytes before the slice, if the file system depends
-/// on it, and otherwise that of the slice.
+/// Gives a device with holes its size: that of a large disk with `lead` bytes before the slice, or that of the slice for
+/// `None`.
 fn show_size(
     request: &FileSystemRequest<'_>,
     medium: &mut dyn OpenMedium,
-    large: Option<&DeviceSize>,
-    lead: u64,
+    lead: Option<u64>,
 ) -> Result<(), TestbedError> {
     let Some(range) = medium.range() else { return Ok(()) };
-    let window = large.map_or(range.slice(), |_| range.window(lead, request.like_disk));
+    let window = lead.map_or(range.slice(), |lead| range.window(lead, request.like_disk));
     medium.show(window, request.ledger)
 }
 
@@ -797,7 +796,7 @@ fn prepare(
     (tools, arguments): (&fs::Tools, &[String]),
 ) -> Result<(), TestbedError> {
     if let Some(lead) = medium.range().and_then(|range| range.lead_of(arguments)) {
-        show_size(request, medium, Some(size), lead)?;
+        show_size(request, medium, Some(lead))?;
         return write_over_missing(request, medium, &[]);
     }
     let slice = medium.range().map_or(0, |range| range.slice().bytes);
@@ -806,7 +805,7 @@ fn prepare(
         Ok((size.first_writes)(device, slice).unwrap_or_default())
     };
     let first = lend(medium, find_first)?;
-    show_size(request, medium, Some(size), first.data)?;
+    show_size(request, medium, Some(first.data))?;
     let first = lend(medium, find_first)?;
     write_over_missing(request, medium, &first.places)?;
     medium.range().into_iter().for_each(|range| range.prepare_for(arguments));

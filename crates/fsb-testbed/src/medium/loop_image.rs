@@ -85,7 +85,7 @@ impl MediumKind for LoopImage {
             }
             _ => {}
         }
-        check_space(&hold(dir)?, dir, request)?;
+        check_space(&hold(dir)?, request)?;
         Ok(request.size)
     }
 
@@ -150,7 +150,7 @@ pub(crate) fn make_filled_image(
 ) -> Result<OwnedFd, TestbedError> {
     // Replacing the directory from here on does not affect the image.
     let held = hold(request.dir)?;
-    check_space(&held, request.dir, request)?;
+    check_space(&held, request)?;
     let (image, parts) = (make_image(&held, request)?, request.filled_parts());
     block::fill(image.as_fd(), &parts, request.seed, &mut filling("image", request.size, progress)).map_err(
         |error| {
@@ -173,7 +173,8 @@ fn hold(dir: &Path) -> Result<OwnedFd, TestbedError> {
     })
 }
 
-fn check_space(held: &OwnedFd, dir: &Path, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+fn check_space(held: &OwnedFd, request: &MediumRequest<'_>) -> Result<(), TestbedError> {
+    let dir = request.dir;
     let stat = rustix::fs::fstatvfs(held).map_err(|errno| {
         TestbedError::machine("the free space is unknown").tried(attempt("statvfs", dir, &errno.into()))
     })?;

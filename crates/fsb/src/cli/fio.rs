@@ -408,10 +408,7 @@ fn not_direct(job: &FioJob, number: u32, process: &Measured, arguments: &Argumen
     let profile = workload::parse(&job.workload_of(number), &SIZING).ok()?.profile();
     let place = fsb_testbed::directory_record(&directory(job, arguments)).unwrap_or_default();
     let checked = check_direct(&profile, found, process.measurement.resident_after);
-    let cached_beneath = || {
-        let flaws = place.storage.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer));
-        flaws.filter(|flaw| !flaw.loses_data()).map(|flaw| flaw.to_string()).next()
-    };
+    let cached_beneath = || StorageFlaw::buffered(&place.storage).map(|flaw| flaw.to_string()).next();
     let why = checked.err().or_else(cached_beneath)?;
     let driver = place.driver.unwrap_or_else(|| "this file system".to_owned());
     Some(format!("direct=1 has no effect on {driver}, so the results are those of the page cache: {why}"))

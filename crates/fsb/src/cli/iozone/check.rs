@@ -259,8 +259,7 @@ fn space(options: &Options, rows: &[MatrixRow], existing: &BTreeMap<PathBuf, Exi
 /// Warns of a loop device beneath a directory that puts direct I/O into a page cache again.
 fn warn_of_cache_beneath(directory: &Path) {
     let Ok(place) = fsb_testbed::directory_record(directory) else { return };
-    let flaws = place.storage.iter().filter_map(|layer| StorageFlaw::of_layer(&layer.layer));
-    for flaw in flaws.filter(|flaw| !flaw.loses_data()) {
+    for flaw in StorageFlaw::buffered(&place.storage) {
         let text = format!("warning: -I has no effect in {}: {flaw}", directory.display());
         notify(&notice::NOT_DIRECT, [("reason", flaw.to_string().into())], &text);
     }
