@@ -4,12 +4,21 @@ use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
 use fsb_model::metric::{Better, MetricKind, Role, Unit};
-use fsb_model::set::{Gap, GapReason, Point, Remark, Run, Series};
+use fsb_model::set::{Failure, Gap, GapReason, Point, Remark, Run, Series, Setting};
 
 use crate::tool::ReadError;
 
 /// Remarks kept of one run; more are counted.
 const MOST_REMARKS: usize = 40;
+
+/// Failures kept of one run.
+const MOST_FAILURES: usize = 100;
+
+/// Settings kept of one run.
+const MOST_SETTINGS: usize = 2_000;
+
+/// Remarks about runs without a value that an error names.
+const MOST_CAUSES: usize = 3;
 
 /// Values and gaps kept of one file. The largest matrix of IOzone has some 5,000.
 const MOST_VALUES: usize = 2_000_000;
@@ -50,6 +59,8 @@ pub(crate) struct Runs {
     tool: &'static str,
     runs: Vec<Run>,
     values: usize,
+    /// Remarks about runs without a value.
+    causes: Vec<Remark>,
 }
 
 /// The name of a series.
@@ -86,6 +97,32 @@ impl Draft {
     pub(crate) fn remark_once(&mut self, line: impl Into<Option<u32>>, text: &str) {
         if self.run.warnings.iter().all(|remark| remark.text != text) {
             self.remark(line, text);
+        }
+    }
+
+    /// Records that the run failed, or one workload of it. [`Draft::finish`] replaces the values of the failed work by
+    /// gaps, so that nothing is judged by them.
+    pub fn fail(&mut self, line: impl Into<Option<u32>>, workload: Option<&str>, text: impl Display) {
+        let failure = Failure { line: line.into(), workload: workload.map(str::to_owned), text: text.to_string() };
+        let failures = &mut self.run.failures;
+        if failures.iter().any(|known| (&known.workload, &known.text) == (&failure.workload, &failure.text)) {
+            return;
+        }
+        if failures.len() < MOST_FAILURES {
+            failures.push(failure);
+        } else if failures.last().is_some_and(|last| last.workload.is_some()) {
+            // The rest is not kept, so that nothing of the run may be judged.
+            failures.push(Failure { workload: None, text: "more failures are not shown".to_owned(), ..failure });
+        }
+    }
+
+    /// Records a setting of the run, or of one workload of it, that is not part of a name. Keeps the first value.
+    pub fn setting(&mut self, workload: Option<&str>, name: &str, value: impl Display) {
+        let settings = &mut self.run.settings;
+        let is_known = |known: &Setting| known.workload.as_deref() == workload && known.name == name;
+        if settings.len() < MOST_SETTINGS && !settings.iter().any(is_known) {
+            let (workload, name) = (workload.map(str::to_owned), name.to_owned());
+            settings.push(Setting { workload, name, value: value.to_string() });
         }
     }
 
@@ -170,20 +207,29 @@ impl Draft {
         self.put(series, place, value)
     }
 
-    /// Returns the run, or `None` if it holds nothing.
-    pub fn finish(mut self) -> Option<Run> {
+    /// Returns the run, or the remarks if it has neither values nor failures.
+    pub fn finish(mut self) -> Result<Run, Vec<Remark>> {
+        for Failure { workload, .. } in &self.run.failures {
+            let is_failed = |found: &Option<String>| workload.is_none() || found == workload;
+            self.run.series.iter_mut().filter(|series| is_failed(&series.workload)).for_each(Series::fail);
+            self.run.histograms.retain(|histogram| !is_failed(&histogram.workload));
+        }
         self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
         if self.unsaid > 0 {
             let text = format!("{} more remarks are not shown", self.unsaid);
             self.run.warnings.push(Remark { line: None, text });
         }
-        (!self.run.series.is_empty() || !self.run.histograms.is_empty()).then_some(self.run)
+        let Run { series, histograms, failures, .. } = &self.run;
+        match series.is_empty() && histograms.is_empty() && failures.is_empty() {
+            true => Err(self.run.warnings),
+            false => Ok(self.run),
+        }
     }
 }
 
 impl Runs {
     pub fn new(tool: &'static str) -> Self {
-        Runs { tool, runs: Vec::new(), values: 0 }
+        Runs { tool, runs: Vec::new(), values: 0, causes: Vec::new() }
     }
 
     /// Keeps a run, if it holds anything.
@@ -192,7 +238,13 @@ impl Runs {
     /// Fails if a file holds more than any tool prints.
     pub fn push(&mut self, draft: Draft) -> Result<(), ReadError> {
         self.values += draft.values;
-        self.runs.extend(draft.finish());
+        match draft.finish() {
+            Ok(run) => self.runs.push(run),
+            Err(remarks) => {
+                let room = MOST_CAUSES.saturating_sub(self.causes.len());
+                self.causes.extend(remarks.into_iter().take(room));
+            }
+        }
         if self.runs.len() > MOST_RUNS {
             return Err(too_much(self.tool, MOST_RUNS, "runs"));
         }
@@ -207,12 +259,17 @@ impl Runs {
         self.runs.first_mut()
     }
 
-    /// Returns the runs, in the order of the file.
+    /// Returns the runs, in the order of the file. Remarks about executions without a value go to the first one.
     ///
     /// # Errors
-    /// Fails if there are none. `why` says what is missing.
-    pub fn finish(self, why: impl FnOnce() -> String) -> Result<Vec<Run>, ReadError> {
-        if self.runs.is_empty() { Err(ReadError::refused(self.tool, why())) } else { Ok(self.runs) }
+    /// Fails if there are none. `why` says what is missing, and remarks say what the file reports.
+    pub fn finish(mut self, why: impl FnOnce() -> String) -> Result<Vec<Run>, ReadError> {
+        if let Some(first) = self.runs.first_mut() {
+            first.warnings.append(&mut self.causes);
+            return Ok(self.runs);
+        }
+        let causes = self.causes.iter().map(Remark::to_string).fold(String::new(), |all, cause| all + "; " + &cause);
+        Err(ReadError::refused(self.tool, why() + &causes))
     }
 }
 

@@ -4,6 +4,7 @@
 //! per column of a foreign table. Every value of a series records its line in the file.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,34 @@ pub struct Run {
     pub histograms: Vec<Histogram>,
     /// Problems of the file that do not make it useless.
     pub warnings: Vec<Remark>,
+    /// Failures that the tool reported. The work that they concern has gaps instead of values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Settings that the tool printed and that are not part of a name: a difference between sets is reported.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<Setting>,
+}
+
+/// A failure that a tool reported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The line, from 1, if one reports it.
+    pub line: Option<u32>,
+    /// The workload that failed, as in [`Series`]. `None` if the run failed as a whole.
+    pub workload: Option<String>,
+    /// The failure with its cause: `job 'w' failed: no space left on device (28)`.
+    pub text: String,
+}
+
+/// A setting of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The workload that has it, as in [`Series`]. `None` if the whole run has it.
+    pub workload: Option<String>,
+    /// The name in the words of the tool: `iodepth`.
+    pub name: String,
+    /// The value in the words of the tool.
+    pub value: String,
 }
 
 /// The values of one operation in one metric: a column of a table.
@@ -119,6 +148,8 @@ pub enum GapReason {
     TooFast,
     /// The tool printed zero for a rate: it was not run.
     Zero,
+    /// The tool ran it and reported a failure.
+    Failed,
 }
 
 /// Latencies of one operation, merged and never averaged.
@@ -141,6 +172,34 @@ pub struct Remark {
     pub text: String,
 }
 
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "line {line}: {}", self.text),
+            None => f.write_str(&self.text),
+        }
+    }
+}
+
+impl Run {
+    /// Returns whether it has no value, because nothing ran or everything failed.
+    pub fn is_dead(&self) -> bool {
+        self.series.iter().all(|series| series.points.is_empty())
+    }
+}
+
+impl Series {
+    /// Replaces every value by a gap with the reason [`GapReason::Failed`].
+    pub fn fail(&mut self) {
+        let failed = |point: Point| {
+            let Point { file_size, record_size, line, .. } = point;
+            Gap { file_size, record_size, line, why: GapReason::Failed }
+        };
+        self.gaps.iter_mut().for_each(|gap| gap.why = GapReason::Failed);
+        self.gaps.extend(self.points.drain(..).map(failed));
+    }
+}
+
 impl GapReason {
     /// Returns the reason in words.
     pub fn words(self) -> &'static str {
@@ -148,6 +207,7 @@ impl GapReason {
             GapReason::BelowClock => "below the clock's resolution",
             GapReason::TooFast => "too fast to measure",
             GapReason::Zero => "not run",
+            GapReason::Failed => "ran and failed",
         }
     }
 }
