@@ -8,22 +8,30 @@
 
 pub mod benas;
 mod bonnie;
+mod dbench;
 mod draft;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
 pub mod fio;
+mod fs_mark;
 pub mod horvath;
+mod hyperfine;
 mod io500;
+mod ioping;
 mod ior;
 pub mod iozone;
+mod json;
 mod mdtest;
+mod pgbench;
 mod phoronix;
 pub mod pokorny;
 pub mod postmark;
 mod registry;
 #[cfg(test)]
 mod skeleton;
+mod smallfile;
+mod stress_ng;
 mod sysbench;
 mod text;
 mod tool;

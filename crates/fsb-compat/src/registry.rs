@@ -8,7 +8,10 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
 use crate::tool::{Problem, ReadError, Tool};
-use crate::{bonnie, filebench, fio, io500, ior, iozone, mdtest, phoronix, postmark, sysbench};
+use crate::{
+    bonnie, dbench, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, mdtest, pgbench, phoronix,
+    postmark, smallfile, stress_ng, sysbench,
+};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
@@ -25,6 +28,13 @@ pub static TOOLS: &[Tool] = &[
     ior::TOOL,
     mdtest::TOOL,
     io500::TOOL,
+    hyperfine::TOOL,
+    pgbench::TOOL,
+    fs_mark::TOOL,
+    dbench::TOOL,
+    ioping::TOOL,
+    stress_ng::TOOL,
+    smallfile::TOOL,
 ];
 
 /// Every tool that plans can be exported to.
