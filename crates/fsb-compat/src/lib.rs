@@ -17,6 +17,7 @@ pub mod fio;
 mod fs_mark;
 pub mod horvath;
 mod hyperfine;
+mod identify;
 mod io500;
 mod ioping;
 mod ior;
@@ -36,6 +37,7 @@ mod sysbench;
 mod text;
 mod tool;
 
+pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, read_file};
+pub use registry::{TOOLS, identify, identify_file, read_file};
 pub use tool::{CODES, Problem, ReadError, Tool};
