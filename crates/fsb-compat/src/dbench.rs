@@ -12,8 +12,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads reports of dbench and of tbench, which prints the name of dbench.
 pub(crate) const TOOL: Tool = Tool {
     name: "dbench",
+    title: "dbench",
     about: "reports of dbench and tbench 3.x and 4.0: throughput, and mean times of operations",
     looks_for: "the banner 'dbench version 4.00'",
+    values: "MB/s of 10⁶ bytes; ms per operation (lower is better)",
+    repetition: "a report",
     recognise,
     read,
 };

@@ -12,8 +12,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the tables of fs_mark, from its output or its log (`-l`).
 pub(crate) const TOOL: Tool = Tool {
     name: "fs_mark",
+    title: "fs_mark",
     about: "tables of 3.x, from the output or fs_log.txt: a row per count of files, calls with -v",
     looks_for: "the heading 'FSUse%        Count         Size    Files/sec'",
+    values: "files/s, the sum over threads; µs per system call (lower is better)",
+    repetition: "an execution: each count of files is a workload",
     recognise,
     read,
 };
@@ -26,9 +29,6 @@ const COLUMNS: usize = 5;
 
 /// The columns with system calls: three for each.
 const VERBOSE_COLUMNS: usize = 5 + 3 * CALLS.len();
-
-/// Resolution of the times of calls, in seconds.
-const RESOLUTION: f64 = 1e-6;
 
 const fn call(name: &'static str, about: &'static str) -> MetricKind {
     MetricKind { name, unit: Unit::Seconds, better: Better::Lower, role: Role::Cost, about }
@@ -87,8 +87,7 @@ struct Execution {
 
 impl Execution {
     fn new() -> Self {
-        let mut draft = Draft::new(TOOL.name);
-        draft.run.clock_resolution = Some(RESOLUTION);
+        let draft = Draft::new(TOOL.name);
         Execution { draft, threads: None, sync: None, directories: None, write_size: None, columns: 0, rows: 0 }
     }
 

@@ -17,8 +17,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the JSON of hyperfine.
 pub(crate) const TOOL: Tool = Tool {
     name: "hyperfine",
+    title: "hyperfine",
     about: "JSON of --export-json of 1.x: each time is a repetition, each command a workload",
     looks_for: "JSON with \"results\" that have \"command\", \"mean\" and \"stddev\"",
+    values: "s of each command; s of CPU time, bytes of memory (lower is better)",
+    repetition: "a time in `times`",
     recognise,
     read,
 };
@@ -177,7 +180,7 @@ impl<'a> Export<'a> {
         let line = self.source.line_of(raw);
         let draft = self.draft(repetition)?;
         let Some(value) = number(raw) else {
-            draft.remark(line, format_args!("{workload}: {} is no number; left out", metric.name));
+            draft.remark(line, format_args!("{workload}: {} is not a number; left out", metric.name));
             return Ok(());
         };
         let name = Name { workload: Some(workload), operation: OPERATION };
@@ -195,7 +198,7 @@ impl<'a> Export<'a> {
     }
 }
 
-/// Returns the failure that an exit code stands for.
+/// Returns the failure that an exit code means.
 fn failure(code: &RawValue) -> Option<String> {
     match code.get() {
         "0" => None,

@@ -39,5 +39,5 @@ mod tool;
 
 pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, identify, identify_file, read_file};
+pub use registry::{TOOLS, identify, identify_file, read_file, tool_titles};
 pub use tool::{CODES, Problem, ReadError, Tool};

@@ -38,6 +38,15 @@ pub static TOOLS: &[Tool] = &[
     smallfile::TOOL,
 ];
 
+/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+pub fn tool_titles() -> String {
+    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
+    match titles.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => titles.concat(),
+    }
+}
+
 /// Every tool that plans can be exported to.
 pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 

@@ -17,8 +17,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the JSON of smallfile.
 pub(crate) const TOOL: Tool = Tool {
     name: "smallfile",
+    title: "smallfile",
     about: "JSON of --output-json of 3.x: files per second of all threads, and MiB/s",
     looks_for: "JSON with \"params\" that have \"files_per_thread\"",
+    values: "files/s and MiB/s, the sum of the rates of all threads",
+    repetition: "a JSON file",
     recognise,
     read,
 };

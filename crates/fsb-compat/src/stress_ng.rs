@@ -12,8 +12,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the YAML of stress-ng.
 pub(crate) const TOOL: Tool = Tool {
     name: "stress-ng",
+    title: "stress-ng",
     about: "YAML of --yaml with --metrics of 0.x: bogo operations per second of each stressor",
     looks_for: "the key 'stress-ng-version:'",
+    values: "bogo ops/s of all instances; others are the mean of an instance",
+    repetition: "a YAML document",
     recognise,
     read,
 };
@@ -83,8 +86,9 @@ impl Document {
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
-        if text == "..." {
-            self.is_complete = true;
+        self.is_complete |= text == "...";
+        if self.is_complete || text.is_empty() && line.ended {
+            // An empty line ends the numbers of a stressor.
             return self.end_stressor();
         }
         let depth = line.bytes.len() - line.bytes.trim_ascii_start().len();
@@ -159,9 +163,11 @@ impl Document {
     }
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
-        self.end_stressor()?;
         if self.has_version && !self.is_complete {
-            self.draft.remark(None, "no line '...': stress-ng was stopped, or the file is cut");
+            // The number of instances, which is part of the name, can be missing.
+            let cut = self.stressor.take().map(|one| format!("; the numbers of {} are left out", one.name));
+            let text = format!("no line '...': stress-ng was stopped, or the file is cut{}", cut.unwrap_or_default());
+            self.draft.remark(None, text);
         }
         runs.push(self.draft)
     }

@@ -17,8 +17,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the statistics of ioping.
 pub(crate) const TOOL: Tool = Tool {
     name: "ioping",
+    title: "ioping",
     about: "statistics of 0.6 to 1.3 as text, raw (-B) and JSON (-J): times of single requests",
     looks_for: "the line '--- … ioping statistics ---', JSON with \"io\", or ten numbers of -B",
+    values: "ns, µs or ms per request (lower is better); no IOPS: they are 1/mean",
+    repetition: "an execution, without its requests for warming up",
     recognise,
     read,
 };
@@ -222,7 +225,7 @@ struct Array {
     draft: Draft,
     operation: Option<String>,
     size: Option<u64>,
-    /// How often each time was taken, in nanoseconds.
+    /// The number of requests that took each time, in nanoseconds.
     times: std::collections::BTreeMap<u64, u64>,
     statistics: Vec<Statistics>,
 }

@@ -45,9 +45,14 @@ pub(super) fn read(first: &[u8], lines: &mut Lines, mut runs: Runs) -> Result<Ve
     while let Some(line) = lines.next()? {
         log.take(line.bytes, line.number, line.ended);
     }
+    if !log.transactions.is_empty() && !log.transactions.has_first_client {
+        let why = "it has no line of client 0: it is the log of another thread (-j); join the logs of an execution: \
+                   cat pgbench_log.PID* > NEW";
+        return Err(ReadError::refused(TOOL.name, why));
+    }
     let mut draft = log.draft;
     draft.run.clock_resolution = Some(1e-6);
-    draft.remark(None, "with -j, each thread of pgbench writes a log of its own: join the logs of a run into one file");
+    draft.remark(None, "with -j, each thread of pgbench writes a log; 'cat pgbench_log.PID* > NEW' joins them");
     match log.intervals.is_empty() {
         true => transactions(&log.transactions, log.last, &mut draft)?,
         false => intervals(&log.intervals, log.last, &mut draft)?,
@@ -94,9 +99,10 @@ struct Transaction {
     taken: Result<u64, &'static str>,
     /// The end, in microseconds since 1970.
     end: u64,
+    is_of_first_client: bool,
 }
 
-/// What pgbench writes in place of a time.
+/// The words that pgbench writes in place of a time.
 static NO_TIME: [&str; 4] = ["skipped", "failed", "serialization", "deadlock"];
 
 impl Transaction {
@@ -111,7 +117,8 @@ impl Transaction {
             Some(word) => Err(*word),
             None => Ok(whole(taken)?),
         };
-        (shaped && counts).then_some(Transaction { taken, end: epoch * 1_000_000 + micros })
+        let end = epoch * 1_000_000 + micros;
+        (shaped && counts).then_some(Transaction { taken, end, is_of_first_client: *client == b"0" })
     }
 }
 
@@ -122,6 +129,8 @@ struct Transactions {
     without: BTreeMap<&'static str, u64>,
     /// The start of the first and the end of the last, in microseconds.
     span: Option<(u64, u64)>,
+    /// Whether the first client occurs, whose thread is the first one.
+    has_first_client: bool,
 }
 
 impl Transactions {
@@ -129,6 +138,7 @@ impl Transactions {
         let start = one.end.saturating_sub(one.taken.unwrap_or(0));
         let (first, last) = self.span.unwrap_or((start, one.end));
         self.span = Some((first.min(start), last.max(one.end)));
+        self.has_first_client |= one.is_of_first_client;
         match one.taken {
             Ok(taken) => *self.times.entry(taken).or_default() += 1,
             Err(word) => *self.without.entry(word).or_default() += 1,
@@ -218,11 +228,12 @@ fn intervals(found: &[Interval], line: u32, draft: &mut Draft) -> Result<(), Rea
         draft.remark(None, format_args!("{failed} transactions failed and do not count"));
     }
     let place = Position { line, ..Position::default() };
-    let length = found.windows(2).filter_map(|pair| pair[1].start.checked_sub(pair[0].start)).min().unwrap_or(0);
-    if length > 0 {
-        let whole: u64 = found.iter().skip(1).map(|one| one.count).sum();
-        let seconds = length as f64 * (found.len() - 1) as f64;
-        draft.add(NAME, &OPERATION_RATE, "lines/s", place, rate(whole as f64 / seconds))?;
+    let (first, last) =
+        found.iter().fold((u64::MAX, 0), |(first, last), one| (first.min(one.start), last.max(one.start)));
+    // The intervals after the first one end as long after its end as the last one starts after its start.
+    if last > first {
+        let whole: u64 = found.iter().filter(|one| one.start > first).map(|one| one.count).sum();
+        draft.add(NAME, &OPERATION_RATE, "lines/s", place, rate(whole as f64 / (last - first) as f64))?;
     } else {
         draft.remark(line, "one interval has no known length: the log gives no rate");
     }

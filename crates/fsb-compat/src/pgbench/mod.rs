@@ -16,8 +16,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads reports and logs of pgbench.
 pub(crate) const TOOL: Tool = Tool {
     name: "pgbench",
+    title: "pgbench",
     about: "final reports of 9.x to 18 (-r, several scripts), -P lines alone, and --log files",
     looks_for: "the lines 'transaction type: …' or 'progress: … tps', or the columns of a log",
+    values: "transactions/s without connecting; ms, in logs µs (lower is better)",
+    repetition: "a report, or the log of an execution",
     recognise,
     read,
 };
@@ -135,7 +138,7 @@ struct Report {
     section: Option<String>,
     scripts: Vec<String>,
     in_statements: bool,
-    /// How often a statement was found, by script.
+    /// The number of occurrences of a statement, by script.
     statements: HashMap<(Option<String>, String), usize>,
     has_rate: bool,
     /// Seconds and transactions of the progress lines, and the line of the last one.
@@ -173,7 +176,7 @@ impl Report {
         }
     }
 
-    /// Returns an empty report if this line starts another one. Before 14 there is no banner.
+    /// Returns an empty report if this line starts another one. Versions before 14 do not print a banner.
     fn next_report(&self, text: &str) -> Option<Report> {
         if let Some(version) = text.strip_prefix("pgbench (") {
             let version = version.split([' ', ')']).next().filter(|version| !version.is_empty());

@@ -14,7 +14,7 @@ use crate::{at, check, every_file, golden, parse, remarks, series, shared};
 fn names_are_unique_and_described_in_a_line() {
     for (index, tool) in TOOLS.iter().enumerate() {
         assert!(TOOLS[..index].iter().all(|other| other.name != tool.name), "{}", tool.name);
-        for text in [tool.about, tool.looks_for] {
+        for text in [tool.title, tool.about, tool.looks_for, tool.values, tool.repetition] {
             assert!(!text.is_empty() && !text.contains('\n') && text.len() < 100, "{text}");
         }
     }
@@ -163,7 +163,7 @@ fn a_cut_text_gives_no_value_that_the_whole_does_not() {
         // One document of smallfile and one array of ioping are results only as a whole. Logs and progress lines are
         // added up, so that fewer of them have another sum. A run that was aborted has no value.
         let is_whole = ["smallfile", "ioping"].contains(tool) && path.ends_with(".json")
-            || ["periods", "log-", "alone", "aborted"].iter().any(|part| path.contains(part));
+            || ["periods", "log-", "alone", "progress", "aborted"].iter().any(|part| path.contains(part));
         *tool != "fio" && !is_whole && !path.contains("terse") && !path.contains("iozone-")
     });
     for (tool, path) in files {

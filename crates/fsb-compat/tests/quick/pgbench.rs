@@ -143,7 +143,7 @@ fn a_report_without_its_end_says_so() {
     assert_eq!(remarks(&run), ["no line 'tps = …': pgbench was stopped, or the file is cut"]);
 }
 
-const ONE_LOG: &str = "with -j, each thread of pgbench writes a log of its own: join the logs of a run into one file";
+const ONE_LOG: &str = "with -j, each thread of pgbench writes a log; 'cat pgbench_log.PID* > NEW' joins them";
 
 #[test]
 fn a_log_of_transactions_gives_the_rate_of_its_span_and_all_times() {
@@ -176,6 +176,20 @@ fn the_first_interval_of_an_aggregated_log_does_not_count_for_the_rate() {
     let sum = 723_792.0 + 999_635.0 + 999_766.0 + 999_665.0;
     assert!((value(&run, "transaction", "latency_mean") - sum / 921.0 / 1e6).abs() < 1e-12);
     assert_eq!(value(&run, "transaction", "latency_max"), 24833.0 / 1e6);
+}
+
+#[test]
+fn the_logs_of_threads_are_read_only_when_joined() {
+    let first = std::fs::read_to_string(golden("pgbench/log-transactions.txt")).unwrap();
+    let second = first.lines().map(|line| format!("1{}\n", &line[1..])).collect::<String>();
+    let tool = fsb_compat::TOOLS.iter().find(|tool| tool.name == "pgbench").unwrap();
+    let message = (tool.read)(&mut second.as_bytes()).unwrap_err().to_string();
+    assert!(message.ends_with("join the logs of an execution: cat pgbench_log.PID* > NEW"), "{message}");
+    let joined = parse("pgbench", &(first + &second));
+    assert_eq!(value(&joined, "transaction", "operation_rate"), 30.0 / 0.120027);
+    let intervals = std::fs::read_to_string(golden("pgbench/log-aggregated.txt")).unwrap();
+    let joined = parse("pgbench", &intervals.repeat(2));
+    assert_eq!(value(&joined, "transaction", "operation_rate"), 2.0 * (245.0 + 271.0 + 250.0) / 3.0);
 }
 
 #[test]

@@ -227,8 +227,10 @@ fn single_instances_of_stress_ng_are_not_read() {
     assert_eq!(run.version.as_deref(), Some("0.19.02"));
     assert_eq!(of(&run, "hdd, 2 instances", "bogo operation", "operation_rate"), 150.0);
     assert_eq!(run.series.len(), 3);
-    let cut = &INSTANCES[..INSTANCES.find("          - instance: 1").unwrap()];
+    let cut = INSTANCES.trim_end_matches("...\n");
     assert_eq!(remarks(&parse("stress-ng", cut)), ["no line '...': stress-ng was stopped, or the file is cut"]);
+    let message = refusal("stress-ng", &INSTANCES[..INSTANCES.find("          - instance: 1").unwrap()]);
+    assert!(message.ends_with("or the file is cut; the numbers of hdd are left out"), "{message}");
 }
 
 #[test]
