@@ -38,13 +38,20 @@ pub static TOOLS: &[Tool] = &[
     smallfile::TOOL,
 ];
 
-/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+/// The number of tools that a sentence names.
+const NAMED: usize = 10;
+
+/// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and IO500. It also reads
+/// those of hyperfine, … and smallfile`.
 pub fn tool_titles() -> String {
-    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
-    match titles.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        _ => titles.concat(),
-    }
+    let sentences = TOOLS.chunks(NAMED).map(|tools| {
+        let titles: Vec<&str> = tools.iter().map(|tool| tool.title).collect();
+        match titles.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => titles.concat(),
+        }
+    });
+    sentences.collect::<Vec<_>>().join(". It also reads those of ")
 }
 
 /// Every tool that plans can be exported to.
