@@ -762,7 +762,7 @@ fn a_failed_run_beside_good_ones_withholds_the_verdict_of_its_set_alone() {
     assert_eq!((c.verdict, c.unjudged), (Verdict::Faster, None));
     assert_eq!(document.operations[0].gaps["b"], GapReason::Failed);
     assert!(document.findings.iter().all(|finding| finding.candidate != "b"));
-    assert_eq!(document.sets[1].runs, 3, "a dead run is no run");
+    assert_eq!(document.sets[1].runs, 3, "dead runs do not count");
     assert_eq!(
         document.warnings[..document.urgent],
         ["b: file:7: job 'w' failed: no space left on device (28)", "b: 1 of 4 runs has no value"]

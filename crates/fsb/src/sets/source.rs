@@ -181,7 +181,7 @@ impl Contents {
         &self.operations
     }
 
-    /// Returns the failures that the files report, and the other reasons why there is no value.
+    /// Returns the failures that the files report, and the other reasons why values are missing.
     pub fn problems(&self) -> &[String] {
         &self.problems
     }
