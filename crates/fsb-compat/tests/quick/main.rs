@@ -2,9 +2,12 @@
 
 mod every_file;
 mod fio;
+mod hyperfine;
 mod iozone;
 mod others;
 mod ours;
+mod pgbench;
+mod small_tools;
 
 use std::path::{Path, PathBuf};
 

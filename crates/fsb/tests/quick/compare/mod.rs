@@ -1,6 +1,7 @@
 //! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 mod output;
+mod tools;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -220,8 +221,7 @@ fn the_tools_are_listed() {
     let output = fsb(scratch.path(), &["list", "tools"]);
     expect_code(&output, 0);
     let text = crate::common::stdout(&output);
-    let known =
-        ["iozone", "fio", "bonnie++", "postmark", "filebench", "phoronix", "sysbench", "ior", "mdtest", "io500"];
+    let known = fsb_compat::TOOLS.iter().map(|tool| tool.name);
     for tool in known {
         assert!(text.lines().any(|line| line.starts_with(&format!("{tool} "))), "{tool} in {text}");
     }
