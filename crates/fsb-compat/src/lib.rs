@@ -29,7 +29,8 @@ mod sysbench;
 mod text;
 mod tool;
 
+pub use fio::executions;
 pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, identify, identify_file, read_file};
+pub use registry::{TOOLS, identify, identify_file, read_execution, read_file};
 pub use tool::{CODES, Problem, ReadError, Tool};

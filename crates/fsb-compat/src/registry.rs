@@ -1,6 +1,6 @@
 //! The registries: tools whose results can be read, and tools that plans can be exported to.
 
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use fsb_model::set::Run;
@@ -18,6 +18,7 @@ const HEAD: usize = 64 * 1024;
 pub static TOOLS: &[Tool] = &[
     iozone::TOOL,
     fio::TOOL,
+    fio::LOG,
     bonnie::TOOL,
     postmark::TOOL,
     filebench::TOOL,
@@ -44,6 +45,29 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     Ok(runs)
 }
 
+/// Reads files that one execution wrote, as [`executions`](crate::executions) groups them. The logs among them become
+/// one run.
+///
+/// # Errors
+/// As [`read_file`], except that an empty log beside others is only remarked.
+pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
+    let (mut logs, mut empty, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for path in files.iter().copied() {
+        match read_file(path) {
+            Err(ReadError { problem: Problem::Empty, .. }) if files.len() > 1 => empty.push(path),
+            read => {
+                let (log, other) = read?.into_iter().partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
+                logs.extend(log);
+                others.extend(other);
+            }
+        }
+    }
+    match (fio::join_logs(logs, &empty), empty.first()) {
+        (None, Some(path)) if others.is_empty() => Err(ReadError::from(Problem::Empty).at(path)),
+        (joined, _) => Ok(joined.into_iter().chain(others).collect()),
+    }
+}
+
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
@@ -51,14 +75,19 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let tool = recognise(&head)?;
     if head.len() < HEAD {
         // It has been read already. Asking the kernel for more would cost another call per file.
-        return (tool.read)(&mut Cursor::new(head));
+        return read(tool, path, &mut Cursor::new(head));
     }
     // A sparse file of a terabyte would take its time before its end was found.
     if file.metadata()?.len() > LARGEST_RESULT {
         return Err(too_large(LARGEST_RESULT).into());
     }
     let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
-    (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
+    read(tool, path, &mut BufReader::with_capacity(HEAD, whole))
+}
+
+/// Reads the output of a tool. Only the names of fio's logs say what they measure.
+fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
+    if tool.name == fio::LOG.name { fio::read_log(path, input) } else { (tool.read)(input) }
 }
 
 /// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.

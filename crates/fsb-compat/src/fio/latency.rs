@@ -73,6 +73,13 @@ impl Latency {
         }
     }
 
+    /// Returns the percentiles of operations that are counted by latency.
+    pub fn from_bins(bins: &BTreeMap<u64, u64>, count: u64, line: u32) -> Self {
+        let percentile = |percent: f64| Some(Found { value: quantile(bins, percent / 100.0)? / 1e9, line });
+        let percentiles = PERCENTILES.each_ref().map(|(percent, _)| percentile(*percent));
+        Latency { count, percentiles, found_unit: "ns", ..Latency::default() }
+    }
+
     /// Adds another process that did the same work at the same time. Means are weighted. Percentiles come from the
     /// counts, or are lost if there are none.
     pub fn merge(&mut self, other: Latency) {

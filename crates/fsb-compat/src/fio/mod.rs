@@ -5,6 +5,10 @@ mod export;
 pub mod job;
 mod latency;
 mod lenient;
+mod log;
+mod log_group;
+mod log_line;
+mod log_name;
 mod measured;
 mod messages;
 mod options;
@@ -24,6 +28,9 @@ use document::{Document, FIRST_KEY, Job, Parsed, parse, reason, starts};
 use source::Source;
 
 pub(crate) use export::EXPORTER;
+pub(crate) use log::{LOG, read_named as read_log};
+pub use log_group::executions;
+pub(crate) use log_group::join as join_logs;
 
 /// Reads fio's JSON.
 pub(crate) const TOOL: Tool = Tool {

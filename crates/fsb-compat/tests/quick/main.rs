@@ -2,6 +2,7 @@
 
 mod every_file;
 mod fio;
+mod fio_log;
 mod iozone;
 mod others;
 mod ours;
