@@ -49,12 +49,12 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
 /// one run.
 ///
 /// # Errors
-/// As [`read_file`], except that an empty log beside others is only remarked.
+/// As [`read_file`], except that a log without a value is only remarked if others have one.
 pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
-    let (mut logs, mut empty, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut logs, mut others, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for path in files.iter().copied() {
         match read_file(path) {
-            Err(ReadError { problem: Problem::Empty, .. }) if files.len() > 1 => empty.push(path),
+            Err(error) if files.len() > 1 && error.is_about_contents() => refused.push(error),
             read => {
                 let (log, other) = read?.into_iter().partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
                 logs.extend(log);
@@ -62,9 +62,9 @@ pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
             }
         }
     }
-    match (fio::join_logs(logs, &empty), empty.first()) {
-        (None, Some(path)) if others.is_empty() => Err(ReadError::from(Problem::Empty).at(path)),
-        (joined, _) => Ok(joined.into_iter().chain(others).collect()),
+    match fio::join_logs(logs, &refused) {
+        None if !refused.is_empty() => Err(refused.remove(0)),
+        joined => Ok(joined.into_iter().chain(others).collect()),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use fsb_model::set::{Remark, Run};
+use fsb_model::set::{Histogram, Remark, Run, Series};
 
 use super::log_name::LogName;
+use crate::tool::ReadError;
 
 /// Groups files that one execution wrote, in the order of the first file of each group.
 pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
@@ -21,15 +22,15 @@ pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
     groups.into_iter().map(|(_, files)| files).collect()
 }
 
-/// Joins the runs of logs to one run. `empty` are the logs without a line.
-pub(crate) fn join(mut runs: Vec<Run>, empty: &[&Path]) -> Option<Run> {
+/// Joins the runs of logs to one run. `refused` are the errors of logs without a value.
+pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
     // The operations of one log may be measured better than the histogram of another, which has bins.
     runs.sort_by_cached_key(|run| LogName::parse(Path::new(&run.path)).map(|name| (name.job, name.kind)));
     let mut joined = runs.first()?.clone();
     joined.warnings = runs.iter().flat_map(named).collect();
     for run in runs.into_iter().skip(1) {
         for series in run.series {
-            let key = |other: &fsb_model::set::Series| {
+            let key = |other: &Series| {
                 (&other.workload, &other.operation, &other.metric)
                     == (&series.workload, &series.operation, &series.metric)
             };
@@ -38,16 +39,14 @@ pub(crate) fn join(mut runs: Vec<Run>, empty: &[&Path]) -> Option<Run> {
             }
         }
         for histogram in run.histograms {
-            let same = |other: &fsb_model::set::Histogram| {
-                (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation)
-            };
+            let same =
+                |other: &Histogram| (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation);
             if !joined.histograms.iter().any(same) {
                 joined.histograms.push(histogram);
             }
         }
     }
-    let empty = empty.iter().map(|path| Remark { line: None, text: format!("{} is empty", path.display()) });
-    joined.warnings.extend(empty);
+    joined.warnings.extend(refused.iter().map(|error| Remark { line: None, text: format!("no value: {error}") }));
     Some(joined)
 }
 

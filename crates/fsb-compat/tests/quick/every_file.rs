@@ -48,7 +48,6 @@ fn every_run_knows_its_tool_version_and_path() {
 fn forms_that_are_not_read_say_how_to_get_one_that_is() {
     for (path, hint) in [
         (shared("tool-output/fio-3.33-normal.txt"), "--output-format=json"),
-        (golden("fio/fio-3.33-terse.txt"), "--output-format=json"),
         (golden("postmark/1.53-terse.txt"), "set report verbose"),
     ] {
         let message = read_file(&path).unwrap_err().to_string();

@@ -51,7 +51,10 @@ fn logs_of_one_execution_are_one_run() {
         runs[0].series.iter().filter(|series| series.operation == "read").map(|series| &*series.metric).collect();
     assert_eq!(read[..4], ["throughput", "operation_rate", "latency_over_time", "total_latency_over_time"]);
     assert_eq!(read[4..], ["latency_p50", "latency_p90"]);
-    assert_eq!((runs[0].histograms.len(), remarks(&runs[0])), (2, vec![format!("{} is empty", empty.display())]));
+    assert_eq!(
+        (runs[0].histograms.len(), remarks(&runs[0])),
+        (2, vec![format!("no value: cannot read {}: it is empty", empty.display())])
+    );
     let error = read_execution(&[&empty, &empty]).unwrap_err().to_string();
     assert!(error.ends_with("it is empty"), "{error}");
 }
@@ -63,6 +66,9 @@ fn one_operation_has_no_bandwidth() {
         error.contains("each line is one operation, which has no rate; log intervals with --log_avg_msec"),
         "{error}"
     );
+    let [rates, times] = [log("raw_bw.1"), log("raw_clat.1")];
+    let both = read_execution(&[&rates, &times]).unwrap();
+    assert!(both.len() == 1 && remarks(&both[0])[0].contains("raw_bw.1.log: it looks like output of fio-log, but"));
     let run = only(&log("raw_clat.1"));
     assert_eq!(run.series[0].points[0].record_size, Some(4096));
     let text = fs::read_to_string(log("raw_clat.1")).unwrap();
