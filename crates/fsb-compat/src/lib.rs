@@ -9,6 +9,7 @@
 pub mod benas;
 mod bonnie;
 mod draft;
+mod elbencho;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
