@@ -8,6 +8,7 @@
 
 pub mod benas;
 mod bonnie;
+mod dlio;
 mod draft;
 mod elbencho;
 pub mod export;
@@ -19,6 +20,7 @@ mod identify;
 mod io500;
 mod ior;
 pub mod iozone;
+mod kdiskmark;
 mod mdtest;
 mod phoronix;
 pub mod pokorny;

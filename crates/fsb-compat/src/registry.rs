@@ -9,7 +9,9 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 use crate::export::Exporter;
 use crate::identify::{FileKind, kind_of_input};
 use crate::tool::{Problem, ReadError, Tool};
-use crate::{bonnie, elbencho, filebench, fio, io500, ior, iozone, mdtest, phoronix, postmark, sysbench};
+use crate::{
+    bonnie, dlio, elbencho, filebench, fio, io500, ior, iozone, kdiskmark, mdtest, phoronix, postmark, sysbench,
+};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
@@ -28,6 +30,8 @@ pub static TOOLS: &[Tool] = &[
     mdtest::TOOL,
     io500::TOOL,
     elbencho::TOOL,
+    kdiskmark::TOOL,
+    dlio::TOOL,
 ];
 
 /// Every tool that plans can be exported to.

@@ -13,7 +13,7 @@ use super::source::{Found, Source};
 use crate::draft::Draft;
 
 /// The latency that includes the submission: fio's `lat`. [`LATENCY_MEAN`] is fio's `clat`.
-pub(super) const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
+pub(crate) const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
     name: "total_latency_mean",
     unit: Unit::Seconds,
     better: Better::Lower,

@@ -29,6 +29,7 @@ use document::{Document, FIRST_KEY, Job, Parsed, parse, reason, starts};
 use source::Source;
 
 pub(crate) use export::EXPORTER;
+pub(crate) use latency::TOTAL_LATENCY_MEAN;
 pub(crate) use log::{LOG, read_named as read_log};
 pub use log_group::executions;
 pub(crate) use log_group::join as join_logs;
