@@ -2,6 +2,7 @@
 
 mod every_file;
 mod fio;
+mod fio_log;
 mod hyperfine;
 mod iozone;
 mod others;
