@@ -18,6 +18,8 @@ mod io500;
 mod ior;
 pub mod iozone;
 mod mdtest;
+mod message;
+mod options;
 mod phoronix;
 pub mod pokorny;
 pub mod postmark;
