@@ -7,7 +7,7 @@ use fsb_model::geometry::LARGE_DISK;
 use fsb_model::host::{DeviceManifest, HostManifest};
 use fsb_model::metric::{self, Role};
 use fsb_model::run::{Placement, TargetRecord};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run, Setting};
 use fsb_model::trial::Phase;
 use fsb_model::units::show_bytes;
 use fsb_model::{Better, Outcome, RunRecord, Target, Trial};
@@ -221,7 +221,7 @@ fn disks(device: &DeviceManifest) -> Vec<String> {
 /// Returns the entry of one execution of another tool. `name` is the name that the user gave its system.
 pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entry {
     let mut points: BTreeMap<SeriesKey, EntryPoint> = BTreeMap::new();
-    let mut left_out = Vec::new();
+    let mut left_out: Vec<String> = run.failures.iter().map(ToString::to_string).collect();
     let is_rate = |metric: &str| metric::REGISTRY.iter().all(|known| known.name != metric || known.role == Role::Rate);
     for series in run.series.iter().filter(|series| is_rate(&series.metric)) {
         let logs: Vec<f64> = series.points.iter().map(|point| point.value.ln()).collect();
@@ -238,11 +238,17 @@ pub fn entry_of_results(run: &Run, name: &str, at: &str, labels: Labels) -> Entr
             parameters: parameters(&sizes),
         };
         let Some((log_mean, _)) = mean_of(&logs) else {
-            left_out.push(format!("{}: no value", key.name()));
+            // The failure is listed already.
+            let why = series.gaps.first().map(|gap| gap.why);
+            if why != Some(GapReason::Failed) {
+                left_out.push(format!("{}: {}", key.name(), why.map_or("no value", GapReason::words)));
+            }
             continue;
         };
         let version = run.version.iter().map(|version| (run.tool.clone(), version.clone()));
-        let conditions = version.collect();
+        let has_setting = |setting: &&Setting| setting.workload.is_none() || setting.workload == series.workload;
+        let settings = run.settings.iter().filter(has_setting);
+        let conditions = version.chain(settings.map(|setting| (setting.name.clone(), setting.value.clone()))).collect();
         // Values at several sizes are not repetitions, so a run of another tool has no standard error.
         points.entry(key.clone()).or_insert(EntryPoint { key, conditions, log_mean, squared_error: None, blocks: 1 });
     }

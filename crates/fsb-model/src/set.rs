@@ -143,6 +143,7 @@ pub struct Gap {
 
 /// The reason why a tool printed no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
     /// The measurement took less than one tick of the tool's clock (IOzone's 0 microseconds).
@@ -177,10 +178,20 @@ pub struct Remark {
 
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "line {line}: {}", self.text),
-            None => f.write_str(&self.text),
-        }
+        at_line(self.line, &self.text, f)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        at_line(self.line, &self.text, f)
+    }
+}
+
+fn at_line(line: Option<u32>, text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match line {
+        Some(line) => write!(f, "line {line}: {text}"),
+        None => f.write_str(text),
     }
 }
 
@@ -212,6 +223,9 @@ impl Series {
 }
 
 impl GapReason {
+    /// Every reason, the most severe first.
+    pub const ALL: [GapReason; 4] = [GapReason::Failed, GapReason::Zero, GapReason::TooFast, GapReason::BelowClock];
+
     /// Returns the reason in words.
     pub fn words(self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use fsb_model::set::GapReason;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::SetSummary;
 use fsb_stats::{Interval, RankingOutcome, Unjudged, Verdict};
@@ -265,7 +266,11 @@ fn of_set<'a>(
         outcome: outcome_name(&row.outcome),
         leads: leads(&row.outcome, place),
         withheld: against.and_then(|against| against.unjudged).map(unjudged_name),
-        state: if estimate.is_some() { "measured" } else { "missing" },
+        state: match operation.gaps.get(&set.name) {
+            Some(GapReason::Failed) => "failed",
+            _ if estimate.is_some() => "measured",
+            _ => "missing",
+        },
         causes: String::new(),
         unjudged: selection.document.unjudged.as_deref(),
         mark: row.cells[place].mark.clone(),
@@ -280,6 +285,9 @@ fn unjudged_name(unjudged: Unjudged) -> &'static str {
         Unjudged::FewRuns => "few_runs",
         Unjudged::NoSharedSession => "no_shared_session",
         Unjudged::Withheld => "withheld",
+        Unjudged::Failed => "failed",
+        Unjudged::NoValue => "no_value",
+        Unjudged::Maximum => "maximum",
     }
 }
 

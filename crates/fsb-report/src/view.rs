@@ -196,6 +196,17 @@ impl View<'_> {
         }
     }
 
+    /// Returns the warnings that precede the answer: differences of conditions, and the failures of a comparison.
+    pub(crate) fn first_warnings(&self) -> impl Iterator<Item = &str> {
+        let failures = if self.trust.is_none() { &self.warnings[..self.urgent] } else { &[] };
+        self.conditions.iter().chain(failures).map(String::as_str)
+    }
+
+    /// Returns the warnings that follow the tables.
+    pub(crate) fn later_warnings(&self) -> &[String] {
+        if self.trust.is_none() { &self.warnings[self.urgent..] } else { self.warnings }
+    }
+
     /// Returns the cases of a curve. Returns `None` if a row is not a case of a run.
     pub(crate) fn cases_of(&self, curve: &Scaling) -> Option<Vec<&Workload>> {
         curve.cases.iter().map(|case| self.rows[*case].workload()).collect()

@@ -233,8 +233,8 @@ impl Difference {
     fn has_interval(&self) -> bool {
         let known = match self.is_of_runs() {
             true => match self.unjudged {
-                Some(Unjudged::OneRun | Unjudged::NoSharedSession | Unjudged::Withheld) => false,
                 Some(Unjudged::FewRuns) => self.n >= 2,
+                Some(_) => false,
                 None => true,
             },
             false => self.n >= 2,

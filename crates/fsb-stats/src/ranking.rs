@@ -16,7 +16,7 @@ use crate::comparison::{Comparison, Difference};
 use crate::model::Model;
 use crate::sample::{AnalysisError, BlockValue, Sample, by_block};
 use crate::sequential::{Analysis, ended_early};
-use crate::terms::Terms;
+use crate::terms::{Terms, Unjudged};
 use crate::verdict::{Interval, Verdict};
 
 /// Two targets of a case.
@@ -109,6 +109,14 @@ pub(crate) struct Fit {
     pub run: Option<usize>,
     /// The block of the interim analysis at which the pair ended before its run did.
     pub ended: Option<u32>,
+}
+
+impl Pair {
+    /// Removes the verdict, and with it the interval and p-values. The ratio stays.
+    fn withhold(&mut self) {
+        (self.comparison.verdict, self.comparison.interval, self.adjusted_p) = (Verdict::NotJudged, None, None);
+        (self.comparison.effect, self.p_theta, self.spread) = (None, None, None);
+    }
 }
 
 impl Ranking {
@@ -245,12 +253,19 @@ impl Ranking {
 
     /// Removes all verdicts: verdicts, intervals, letters and the outcome. Ratios stay.
     pub fn withhold(&mut self) {
-        for pair in &mut self.pairs {
-            (pair.comparison.verdict, pair.comparison.interval, pair.adjusted_p) = (Verdict::NotJudged, None, None);
-            pair.comparison.effect = None;
-        }
+        self.pairs.iter_mut().for_each(Pair::withhold);
         self.letters.fill(None);
         (self.outcome, self.basis) = (RankingOutcome::NotJudged, None);
+    }
+
+    /// Removes the verdicts on all pairs of a target for which `unjudged` returns a reason. Their ratios stay.
+    pub(crate) fn withhold_pairs(&mut self, unjudged: &dyn Fn(usize) -> Option<Unjudged>) {
+        for pair in &mut self.pairs {
+            if let Some(reason) = unjudged(pair.baseline).or_else(|| unjudged(pair.candidate)) {
+                pair.withhold();
+                (pair.comparison.unjudged, pair.comparison.power) = (Some(reason), None);
+            }
+        }
     }
 
     /// Derives letters and outcome from the verdicts on the pairs.

@@ -55,6 +55,12 @@ pub enum Unjudged {
     NoSharedSession,
     /// The report of a run does not judge the workload.
     Withheld,
+    /// A run of one side failed.
+    Failed,
+    /// A run of one side has no value.
+    NoValue,
+    /// The metric is a maximum, which depends on a single operation.
+    Maximum,
 }
 
 /// Knowledge about a pair of sets that holds for every case.

@@ -8,15 +8,16 @@ use std::path::{Path, PathBuf};
 
 use fsb_codes::notice;
 use fsb_model::Better;
+use fsb_model::set::GapReason;
 use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
-use fsb_report::{power_of, unjudged_of};
-use fsb_stats::compare::{Document, Finding, Operation};
+use fsb_report::{case_label, power_of, unjudged_of};
+use fsb_stats::compare::{Document, Finding, OURS, Operation};
 use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
 use serde::Serialize;
 
 use crate::message::notify;
-use crate::sets::{self, Contents, case_name};
+use crate::sets::{self, Contents};
 use crate::{exit, stored};
 
 /// A message names at most this number of cases.
@@ -51,6 +52,8 @@ enum CaseState {
     /// The largest slowdown in its interval: 0.05 if the baseline may be faster by 5 %.
     UpTo(f64),
     NotJudged,
+    /// A run of the set or of the baseline has no value.
+    Lost(GapReason),
     /// The set has no value, and the baseline has.
     Missing,
 }
@@ -67,15 +70,17 @@ impl<'d> Judged<'d> {
         let document = self.document;
         let mut cases = Vec::new();
         for set in &self.sets {
-            let has_baseline = |operation: &&Operation| has_values(operation, &document.baseline);
+            let has_baseline = |operation: &&Operation| {
+                has_values(operation, &document.baseline) || operation.gaps.contains_key(&document.baseline)
+            };
             let compared = primary(document).filter(has_baseline).map(|operation| Case {
                 set,
-                name: name_of(operation),
-                state: state(operation, set),
+                name: name_of(document, operation),
+                state: state(document, operation, set),
             });
             cases.extend(compared);
-            let missing =
-                self.missing(set).into_iter().filter(|name| primary(document).all(|found| name_of(found) != *name));
+            let is_compared = |name: &String| primary(document).any(|found| name_of(document, found) == *name);
+            let missing = self.missing(set).into_iter().filter(|name| !is_compared(name));
             cases.extend(missing.map(|name| Case { set, name, state: CaseState::Missing }));
         }
         cases
@@ -120,11 +125,13 @@ pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
     // Among equal times, the end of an interval may be beyond θ by a rounding error.
     let is_open = |case: &&Case<'_>| up_to(case).is_none_or(|slowdown| slowdown > theta * (1.0 + 1e-9));
     let largest = cases.iter().filter_map(up_to).reduce(f64::max);
-    let some_missing = cases.iter().any(|case| case.state == CaseState::Missing);
+    let some_lost = cases.iter().any(|case| matches!(case.state, CaseState::Missing | CaseState::Lost(_)));
+    let failures: Vec<&String> = judged.iter().flat_map(|judged| failures(judged.document)).collect();
     match largest {
-        None if !some_missing => nothing_judged(judged),
-        _ if cases.iter().any(|case| is_open(&case)) => {
-            cannot_tell(judged, theta, &cases.iter().filter(is_open).collect::<Vec<_>>(), cases.len())
+        None if !some_lost && failures.is_empty() => nothing_judged(judged),
+        _ if !failures.is_empty() || cases.iter().any(|case| is_open(&case)) => {
+            let open: Vec<&Case<'_>> = cases.iter().filter(is_open).collect();
+            cannot_tell(judged, theta, &open, &failures, cases.len())
         }
         excluded => {
             let excluded = excluded.unwrap_or_default();
@@ -140,13 +147,18 @@ pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
     }
 }
 
-/// Prints the cases that do not exclude a slowdown of more than θ.
-fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], all: usize) -> u8 {
+/// Returns the failed runs and missing values of a comparison with their files and lines.
+fn failures(document: &Document) -> &[String] {
+    if document.withheld { &[] } else { &document.warnings[..document.urgent] }
+}
+
+/// Prints the cases that do not exclude a slowdown of more than θ, and the failed runs.
+fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], failures: &[&String], all: usize) -> u8 {
     let mut possible: Vec<(f64, String)> = open
         .iter()
         .filter_map(|case| match case.state {
             CaseState::UpTo(slowdown) => Some((slowdown, format!("{} at {}", case.set, case.name))),
-            CaseState::NotJudged | CaseState::Missing => None,
+            CaseState::NotJudged | CaseState::Missing | CaseState::Lost(_) => None,
         })
         .collect();
     possible.sort_by(|one, other| other.0.total_cmp(&one.0));
@@ -155,6 +167,7 @@ fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], all: usize
         found.map(|case| format!("{} at {}", case.set, case.name)).collect()
     };
     let [unjudged, missing] = [CaseState::NotJudged, CaseState::Missing].map(in_state);
+    let lost = GapReason::ALL.map(|why| (in_state(CaseState::Lost(why)), why.words()));
     let mut parts = Vec::new();
     if !possible.is_empty() {
         let shown = possible.iter().map(|(slowdown, name)| format!("{name} by up to {}", percent_above(*slowdown)));
@@ -165,13 +178,18 @@ fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], all: usize
             some_of(&shown.collect::<Vec<_>>(), NAMED)
         ));
     }
-    for (names, what) in [(&unjudged, "not judged"), (&missing, "without a value")] {
+    let known = [(&unjudged, "not judged"), (&missing, "without a value")];
+    for (names, what) in known.into_iter().chain(lost.iter().map(|(names, why)| (names, *why))) {
         if !names.is_empty() {
             parts.push(format!("{} of {all} {what}: {}", names.len(), some_of(names, NAMED)));
         }
     }
+    let failures: Vec<String> = failures.iter().map(|text| (*text).clone()).collect();
+    if !failures.is_empty() {
+        parts.push(some_of(&failures, NAMED));
+    }
     let mut text = format!("--fail-if slower: cannot tell: {}", parts.join("; "));
-    if let Some(power) = judged.iter().find_map(|judged| power_of(judged.document)) {
+    if let Some(power) = judged.iter().find_map(|judged| power_of(judged.document)).filter(|_| !possible.is_empty()) {
         text = format!("{text}. {power}");
     }
     let fields = [
@@ -179,6 +197,7 @@ fn cannot_tell(judged: &[Judged<'_>], theta: f64, open: &[&Case<'_>], all: usize
         ("undecided", possible.len().into()),
         ("unjudged", unjudged.len().into()),
         ("missing", missing.into()),
+        ("failures", failures.into()),
         ("possible", possible.first().map(|(largest, _)| *largest).into()),
     ];
     notify(&notice::GATE_UNDECIDED, fields, &text);
@@ -255,7 +274,11 @@ fn has_values(operation: &Operation, set: &str) -> bool {
 }
 
 /// Returns what a set's interval of an operation says about a slowdown.
-fn state(operation: &Operation, set: &str) -> CaseState {
+fn state(document: &Document, operation: &Operation, set: &str) -> CaseState {
+    let lost = operation.gaps.get(set).or_else(|| operation.gaps.get(&document.baseline));
+    if let Some(why) = lost {
+        return CaseState::Lost(*why);
+    }
     if !has_values(operation, set) {
         return CaseState::Missing;
     }
@@ -295,7 +318,7 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
     let theta = document.settings.theta;
     let mut parts: Vec<String> = Vec::new();
     for found in document.findings.iter().filter(|found| found.candidate == set && !found.faster) {
-        let name = case_name(found.workload.as_deref(), &found.operation);
+        let name = case_label(found.workload.as_deref(), &found.operation, is_own(document));
         // If an operation is slower as a whole, do not report its sizes again.
         if beyond(found, theta) && !whole.contains(&name) && !parts.contains(&name) {
             parts.push(name);
@@ -312,11 +335,16 @@ fn lost(document: &Document, set: &str) -> Option<Lost> {
 /// Returns the operations that have that verdict as a whole for a set.
 fn with(document: &Document, set: &str, wanted: Verdict) -> Vec<String> {
     let found = primary(document).filter(|operation| verdict(operation, set) == Some(wanted));
-    found.map(name_of).collect()
+    found.map(|operation| name_of(document, operation)).collect()
 }
 
-fn name_of(operation: &Operation) -> String {
-    case_name(operation.workload.as_deref(), &operation.operation)
+fn name_of(document: &Document, operation: &Operation) -> String {
+    case_label(operation.workload.as_deref(), &operation.operation, is_own(document))
+}
+
+/// Returns whether all sets are runs of FSBench.
+fn is_own(document: &Document) -> bool {
+    document.sets.iter().all(|set| set.tool == OURS)
 }
 
 /// Returns whether the whole interval is on one side of 1, further from it than the smallest ratio that matters.

@@ -6,6 +6,24 @@ use fsb_model::set::{GapReason, Run};
 
 use crate::{golden, only, parse, parse_all, remarks, series, shared, value};
 
+/// Returns the failures of a run as texts with their lines.
+fn failures(run: &Run) -> Vec<String> {
+    let line = |line: Option<u32>| line.map_or(String::new(), |line| format!("{line}: "));
+    run.failures.iter().map(|failure| format!("{}{}", line(failure.line), failure.text)).collect()
+}
+
+/// Returns a report of fio 3.36 with one job that writes, a key a line: `error` is in line 5, `total_ios` in line 8,
+/// `bw_bytes` in line 9.
+fn report(error: &str, options: &str, total: &str, bandwidth: &str) -> String {
+    format!(
+        "{{\"fio version\": \"fio-3.36\",\n \"jobs\": [{{\n  \"jobname\": \"w\",\n  \"groupid\": 0,\n  \"error\": {error},\n  \
+         {options}\n  \"write\": {{\n   \"total_ios\": {total},\n   \"bw_bytes\": {bandwidth},\n   \"iops\": 12207.03125}}}}]}}\n"
+    )
+}
+
+/// Options of a job that writes.
+const WRITES: &str = "\"job options\": {\"rw\": \"write\", \"bs\": \"4k\", \"size\": \"64m\"},";
+
 fn fixture(name: &str) -> Run {
     only(&golden(&format!("fio/fio-3.33-{name}")))
 }
@@ -128,9 +146,11 @@ fn a_direction_that_was_to_run_and_did_not_is_a_gap() {
     let text = "{\"fio version\": \"fio-3.1\", \"global options\": {\"rw\": \"rw\"}, \"jobs\": [{\"jobname\": \"j\", \"error\": 5,
         \"read\": {\"total_ios\": 3, \"bw_bytes\": 5, \"iops\": 2.5}, \"write\": {\"total_ios\": 0, \"bw_bytes\": 0, \"iops\": 0}}]}";
     let run = parse("fio", text);
+    assert_eq!(series(&run, "write", "throughput").gaps[0].why, GapReason::Failed);
+    assert_eq!(failures(&run), ["1: job 'j' failed: input/output error (5)"]);
+    let run = parse("fio", &text.replace("\"error\": 5", "\"error\": 0"));
     assert_eq!(series(&run, "write", "throughput").gaps[0].why, GapReason::Zero);
     assert_eq!(value(&run, "read", "operation_rate"), 2.5);
-    assert_eq!(remarks(&run), ["job 'j' ended with error 5"]);
 }
 
 #[test]
@@ -144,4 +164,166 @@ fn before_3_0_rates_were_kilobytes_and_times_microseconds() {
         (9.0 / 1e6, 13.0 / 1e6)
     );
     assert_eq!(series(&run, "read", "throughput").found_unit, "KiB/s");
+}
+
+#[test]
+fn a_failed_job_has_no_value() {
+    for (error, words) in [("28", "no space left on device (28)"), ("84", "the data read is not the data written (84)")]
+    {
+        let run = parse("fio", &report(error, WRITES, "12207", "50000000"));
+        assert_eq!(failures(&run), [format!("5: job 'w' failed: {words}")]);
+        assert!(run.is_dead() && run.failures[0].workload.as_deref() == Some("w"));
+        assert!(run.series.iter().flat_map(|series| &series.gaps).all(|gap| gap.why == GapReason::Failed));
+    }
+    // The values of a job are the sum of its processes; one of them is missing.
+    let text = report("0", WRITES, "12207", "50000000");
+    let job = text[text.find("[{").unwrap() + 1..text.rfind(']').unwrap()].to_owned();
+    let died = job.replace("\"error\": 0", "\"error\": 28");
+    let run = parse("fio", &text.replace(&job, &format!("{job}, {job}, {died}")));
+    assert!(run.is_dead() && failures(&run).len() == 1);
+    let other = died.replace("\"w\"", "\"x\"");
+    let run = parse("fio", &text.replace(&job, &format!("{job}, {other}")));
+    assert_eq!(run.failures[0].workload.as_deref(), Some("x"));
+    assert!(!run.is_dead());
+}
+
+#[test]
+fn an_error_that_a_job_survived_is_a_failure_too() {
+    let text = report("0,\n\"total_err\": 3, \"first_error\": 5", WRITES, "12207", "50000000");
+    assert_eq!(failures(&parse("fio", &text)), ["6: job 'w' failed: input/output error (5)"]);
+}
+
+#[test]
+fn real_output_of_a_full_disk_names_the_job_and_the_host() {
+    let run = fixture("enospc.txt");
+    assert_eq!(failures(&run), ["12: job 'w' failed: no space left on device (28)"]);
+    assert!(run.is_dead() && remarks(&run)[1].starts_with("2: fio: pid=10889, err=28/file:io_u.c"));
+    let run = fixture("client-enospc.txt");
+    assert_eq!(failures(&run), ["16: job 'w' failed: no space left on device (28), host node-a"]);
+    assert_eq!(value(&run, "random_read", "throughput"), 32_768_000.0);
+    assert_eq!(remarks(&run)[2], "3: client <node-a>: exited with error 1");
+}
+
+#[test]
+fn messages_around_the_report_are_kept() {
+    let text = report("0", WRITES, "12207", "50000000");
+    let after = "fio: pid=11, err=28/file:io_u.c:1876, func=io_u error, error=No space left on device";
+    let run = parse("fio", &format!("{text}{after}\n"));
+    assert_eq!(remarks(&run), [format!("11: {after}")]);
+    assert_eq!(failures(&run), ["11: fio reports: no space left on device (28)"]);
+    assert!(run.is_dead());
+    let run = parse("fio", &format!("<node-a> error: failed to setup shm segment\n{text}done\n"));
+    assert_eq!(remarks(&run), ["1: <node-a> error: failed to setup shm segment"]);
+    assert!(!run.is_dead() && run.failures.is_empty());
+    let none = "<node-a> error: failed to setup shm segment\n{\"fio version\": \"fio-3.36\", \"jobs\": []}\n";
+    let fio = fsb_compat::TOOLS.iter().find(|tool| tool.name == "fio").unwrap();
+    let error = (fio.read)(&mut none.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("line 1: <node-a> error: failed to setup shm segment"), "{error}");
+}
+
+#[test]
+fn values_that_are_not_read_may_be_no_numbers() {
+    for unread in ["-nan", "nan", "inf", "1.#QNAN", "-1", "\"x\"", "1,5", "{\"x\": [nan]}"] {
+        let text = report("0", WRITES, "12207", &format!("50000000,\n\"bw_agg\": {unread}"));
+        let run = parse("fio", &text);
+        assert_eq!((value(&run, "write", "throughput"), run.warnings.len()), (5e7, 0), "{unread}");
+    }
+    let twice = report("0,\n  \"error\": 0", WRITES, "12207", "50000000");
+    assert!(parse("fio", &twice).warnings.is_empty());
+}
+
+#[test]
+fn values_that_are_read_and_no_numbers_are_left_out_by_line() {
+    for bad in ["-nan", "inf", "\"many\"", "50,000,000", "1e999"] {
+        let run = parse("fio", &report("0", WRITES, "12207", bad));
+        assert_eq!(remarks(&run), [format!("9: '{bad}' is not a number; left out")]);
+        assert_eq!(value(&run, "write", "operation_rate"), 12207.03125);
+    }
+    let run = parse("fio", &report("0", WRITES, "-1", "50000000"));
+    assert_eq!(remarks(&run), ["8: total_ios: '-1' is not a count"]);
+    assert_eq!(value(&run, "write", "throughput"), 5e7);
+    assert!(parse("fio", &report("0", WRITES, "12207.000000", "50000000")).warnings.is_empty());
+    let run = parse("fio", &report("0", WRITES, "12207", "50000000, \"bw_bytes\": 70000000"));
+    assert_eq!(remarks(&run), ["9: 'bw_bytes' is printed as 50000000 and as 70000000; left out"]);
+    let run = parse("fio", &report("0", WRITES, "12207", "50000000,000000"));
+    assert_eq!(value(&run, "write", "throughput"), 5e7);
+    assert_eq!(remarks(&run), ["9: numbers have the decimal comma of a locale; it is read as a point"]);
+}
+
+#[test]
+fn a_refusal_says_why_the_json_is_damaged() {
+    let fio = fsb_compat::TOOLS.iter().find(|tool| tool.name == "fio").unwrap();
+    let refusal = |text: &str| (fio.read)(&mut text.as_bytes()).unwrap_err().to_string();
+    let text = report("0", WRITES, "12207", "50000000");
+    let error = refusal(&text.replace("\"groupid\": 0,", "\"groupid\": 0"));
+    assert!(
+        error.ends_with("; line 5: the JSON is cut or damaged here: expected `,` or `}`; no job before it is complete"),
+        "{error}"
+    );
+    let error = refusal("{\"fio version\": \"fio-3.36\", \"jobs\": {}}");
+    assert!(error.contains("invalid type: map, expected at most 10000 jobs"), "{error}");
+}
+
+#[test]
+fn without_options_only_the_direction_is_known() {
+    let text = report("0", "\"read\": {\"total_ios\": 0, \"bw_bytes\": 0, \"iops\": 0},", "12207", "50000000");
+    let run = parse("fio", &text);
+    let point = series(&run, "write", "throughput").points[0];
+    assert_eq!((point.file_size, point.record_size), (None, None));
+    assert!(run.series.iter().all(|series| series.gaps.is_empty()) && run.settings.is_empty());
+    assert!(remarks(&run)[0].contains("access pattern, sizes and settings are unknown") && run.warnings.len() == 1);
+}
+
+#[test]
+fn rates_and_counters_that_contradict_the_options_have_a_remark() {
+    let run = parse("fio", &report("0", WRITES, "12207", "90000000"));
+    let rates = "12207 operations a second of 4096 bytes are 50000000 B/s, and not 90000000 B/s as printed";
+    assert_eq!(remarks(&run), [format!("9: job 'w', write: {rates}")]);
+    let run = parse("fio", &report("0", &WRITES.replace("\"write\"", "\"randread\""), "12207", "50000000"));
+    assert_eq!(remarks(&run), ["8: job 'w': 12207 operations of write, but rw=randread requests none"]);
+    assert_eq!(series(&run, "random_write", "throughput").points.len(), 1);
+    // The last block of a file may be shorter.
+    let short = WRITES.replace("64m", "10k");
+    assert!(parse("fio", &report("0", &short, "3", "45000000")).warnings.is_empty());
+}
+
+#[test]
+fn settings_of_jobs_are_kept() {
+    let options =
+        WRITES.replace("\"bs\"", "\"ioengine\": \"libaio\", \"iodepth\": \"32\", \"rate_iops\": \"5k\", \"bs\"");
+    let run = parse("fio", &report("0", &options, "12207", "50000000"));
+    let setting = |name: &str| run.settings.iter().find(|setting| setting.name == name).map(|setting| &*setting.value);
+    let expected = [Some("libaio"), Some("32"), Some("5120"), Some("0"), None];
+    assert_eq!(["ioengine", "iodepth", "rate_iops", "direct", "fsync"].map(setting), expected);
+    assert!(run.settings.iter().all(|setting| setting.workload.as_deref() == Some("w")));
+}
+
+#[test]
+fn snapshots_without_milliseconds_are_not_runs() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-status.json")).unwrap();
+    let without = |keys: &[&str]| -> String {
+        let is_left_out = |line: &&str| keys.iter().any(|key| line.trim_start().starts_with(key));
+        text.lines().filter(|line| !is_left_out(line)).map(|line| format!("{line}\n")).collect()
+    };
+    for keys in [
+        &["\"timestamp_ms\""][..],
+        &["\"timestamp_ms\"", "\"timestamp\""],
+        &["\"timestamp\"", "\"timestamp_ms\"", "\"ctx\""],
+    ] {
+        let run = parse("fio", &without(keys));
+        assert_eq!(value(&run, "random_read", "throughput"), 52_893_131.0, "{keys:?}");
+    }
+}
+
+#[test]
+fn a_cut_last_report_leaves_the_one_before_it_with_a_remark() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-status.json")).unwrap();
+    let last = text.rfind("\"fio version\"").unwrap();
+    let run = parse("fio", &text[..last + 300]);
+    let remark = &remarks(&run)[0];
+    assert!(
+        remark.contains("EOF while parsing") && remark.ends_with("the one before it may be of an earlier moment"),
+        "{remark}"
+    );
+    assert!(run.warnings[0].line.unwrap() as usize >= text[..last].lines().count());
 }

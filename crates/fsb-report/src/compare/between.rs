@@ -32,7 +32,17 @@ fn reason(unjudged: Unjudged) -> String {
                 .to_owned()
         }
         Unjudged::Withheld => "withheld in the report of a run (see the warnings)".to_owned(),
+        Unjudged::Failed => "a run failed (see the warnings)".to_owned(),
+        Unjudged::NoValue => "a run has no value (see the warnings)".to_owned(),
+        Unjudged::Maximum => "a maximum depends on a single operation".to_owned(),
     }
+}
+
+/// Returns the reason why an operation has no verdict.
+pub(crate) fn unjudged_at(operation: &Operation) -> Option<String> {
+    let gap = operation.gaps.values().next().map(|why| why.words().to_owned());
+    let mut levels = operation.estimate.against.values().flatten();
+    levels.find_map(|level| level.unjudged).map(reason).or(gap)
 }
 
 /// Returns the action that leads to a verdict, for a comparison of runs without one.
@@ -41,7 +51,10 @@ pub fn remedy_of(document: &Document) -> Option<String> {
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
     let stated = "state how much runs vary, for example with --between 5%";
     match unjudged.first()? {
-        Unjudged::Withheld => None,
+        Unjudged::Withheld | Unjudged::Maximum => None,
+        Unjudged::Failed | Unjudged::NoValue => {
+            Some("repeat the runs that failed, and name only complete ones".to_owned())
+        }
         Unjudged::NoSharedSession => Some(format!("measure both sides in one session by turns, or {stated}")),
         _ => Some(format!(
             "make at least {FEWEST_RUNS_JUDGED} runs on each side (NAME=RUN,RUN,RUN), in the same session, or {stated}"

@@ -8,8 +8,9 @@ pub(crate) mod sections;
 
 use std::borrow::Cow;
 
-use between::{condition_text, power_of, remedy_of, unjudged_of};
+use between::{condition_text, power_of, remedy_of, unjudged_at, unjudged_of};
 use fsb_model::Better;
+use fsb_model::metric::{self, Role};
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice};
 use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method, RankingOutcome, Verdict};
@@ -63,7 +64,7 @@ pub(crate) fn view(selection: Selection<'_>) -> View<'_> {
         problems: &[],
         trust: None,
         warnings: &document.warnings,
-        urgent: 0,
+        urgent: document.urgent,
         conditions: document.conditions.iter().map(condition_text).collect(),
         method: paragraphs(selection),
         group_size: 1,
@@ -350,7 +351,7 @@ fn sentence(selection: Selection<'_>, row: &Row<'_>) -> String {
             format!("Undecided at {at}: {} are not significantly different", names(open))
         }
         RankingOutcome::NotJudged if document.withheld => format!("Not judged at {at}"),
-        RankingOutcome::NotJudged => match unjudged_of(document) {
+        RankingOutcome::NotJudged => match operation(row).and_then(unjudged_at).or_else(|| unjudged_of(document)) {
             Some(why) => format!("Not judged at {at}, {why}"),
             None => format!("Not judged at {at}, too few blocks or runs"),
         },
@@ -428,10 +429,12 @@ fn row<'a>(mut group: Vec<&'a Operation>, names: &[&str], places: &[usize], (q, 
     let operation = group.remove(primary);
     let outcome = outcome(operation, places);
     let sets: Vec<SetStatistics<'a>> = names.iter().map(|name| SetStatistics::of_operation(operation, name)).collect();
-    let cells = sets
-        .iter()
-        .enumerate()
-        .map(|(place, set)| CellView { mark: mark(operation, &outcome, place, names, set), ..cell(operation, set) });
+    let absence = |name: &str| operation.gaps.get(name).map_or("no values", |why| why.words());
+    let cells = sets.iter().enumerate().map(|(place, set)| CellView {
+        mark: mark(operation, &outcome, place, names, set),
+        absence: absence(names[place]),
+        ..cell(operation, set)
+    });
     Row {
         label: label(operation, ours),
         sentence: String::new(),
@@ -453,15 +456,27 @@ pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     }
 }
 
-/// Returns the workload if it names the operation, as FSBench's labels do, or else both. The label of the pool says
-/// that it is one.
+/// Returns the name of a row. It has the metric if that is no rate. The label of the pool says that it is one.
 fn label(operation: &Operation, ours: bool) -> String {
-    let name = operation.operation.replace('_', " ");
-    match &operation.workload {
-        None if name == ALL => "ALL, pooled".to_owned(),
-        None => name,
-        Some(workload) if ours || workload.contains(name.as_str()) => workload.clone(),
-        Some(workload) => format!("{workload}: {name}"),
+    if operation.workload.is_none() && operation.operation == ALL {
+        return "ALL, pooled".to_owned();
+    }
+    let name = case_label(operation.workload.as_deref(), &operation.operation, ours);
+    let is_time =
+        metric::find(&operation.metric).map_or(operation.metric.contains("latency"), |kind| kind.role == Role::Latency);
+    if is_time { format!("{name} ({})", operation.metric.replace('_', " ")) } else { name }
+}
+
+/// Returns the name of an operation of a workload. The workloads of FSBench name their operation. Those of other tools
+/// have any name, so that the operation follows unless both are the same.
+pub fn case_label(workload: Option<&str>, operation: &str, is_own: bool) -> String {
+    let operation = operation.replace('_', " ");
+    match workload {
+        None => operation,
+        Some(workload) if is_own || workload.replace(['_', '-'], " ").eq_ignore_ascii_case(&operation) => {
+            workload.to_owned()
+        }
+        Some(workload) => format!("{workload}: {operation}"),
     }
 }
 

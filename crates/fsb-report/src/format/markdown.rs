@@ -19,8 +19,8 @@ pub fn render(report: &Report<'_>) -> String {
     let readable = report.readable();
     let view = readable.view();
     let mut lines = Vec::new();
-    let conditions: Vec<String> = view.conditions.iter().map(|condition| format!("warning: {condition}")).collect();
-    list(&mut lines, conditions.iter().map(String::as_str));
+    let first: Vec<String> = view.first_warnings().map(|warning| format!("warning: {warning}")).collect();
+    list(&mut lines, first.iter().map(String::as_str));
     lines.extend([format!("**{}**", escape(&view.headline())), String::new()]);
     if !view.rows.is_empty() {
         let rows = view.rows.iter().map(|row| (escape(&row.label), row.cells.as_slice()));
@@ -53,7 +53,7 @@ pub fn render(report: &Report<'_>) -> String {
         lines.push(String::new());
     }
     lines.extend([escape(&view.facts.join(" · ")), String::new()]);
-    let warnings: Vec<String> = view.warnings.iter().map(|warning| format!("warning: {warning}")).collect();
+    let warnings: Vec<String> = view.later_warnings().iter().map(|warning| format!("warning: {warning}")).collect();
     let trust = view.trust.as_ref().map(|trust| trust.line.as_str());
     let first = view.problems.iter().map(String::as_str).chain(trust).chain(view.advice);
     let notes = view.notes.iter().map(String::as_str);

@@ -41,8 +41,8 @@ pub fn screen(report: &Report<'_>, width: usize, color: bool, notes: bool) -> St
     }
     let names = Names::new(view.names.iter().map(String::as_str));
     let mut screen = Lines::new(width, color);
-    for condition in &view.conditions {
-        screen.say(&format!("warning: {condition}"), "", "  ");
+    for warning in view.first_warnings() {
+        screen.say(&format!("warning: {warning}"), "", "  ");
     }
     screen.say(&view.headline(), "", "");
     if is_single {
@@ -128,7 +128,7 @@ fn basis(screen: &mut Lines, view: &View<'_>) {
     for problem in view.problems {
         screen.say(problem, "", "  ");
     }
-    for warning in view.warnings {
+    for warning in view.later_warnings() {
         screen.say(&format!("warning: {warning}"), "", "  ");
     }
 }

@@ -8,11 +8,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::set::{GapReason, Histogram, Run, Series, Set};
+use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
 use crate::sample::{AnalysisError, logarithm};
+use crate::terms::Unjudged;
 
 /// A shorter time than this number of ticks is known to no better than 1 %.
 pub(super) const FEW_TICKS: f64 = 100.0;
@@ -52,15 +53,38 @@ pub struct Collected {
     pub(super) first_version: Option<String>,
     pub(super) copies: Copies,
     pub(super) ticks: Ticks,
-    /// By reason, in the order of [`GAPS`].
-    pub(super) gaps: [usize; GAPS.len()],
+    /// Places without a value by reason, in the order of [`GapReason::ALL`].
+    pub(super) gaps: [GapPlaces; GapReason::ALL.len()],
     pub(super) remarks: Remarks,
+    pub(super) failures: Remarks,
+    /// Workloads that failed in a run; `None` stands for all of a run.
+    failed: BTreeSet<Option<String>>,
+    /// Runs without any value.
+    pub(super) dead_runs: usize,
+    /// By workload and name, the values of a setting.
+    pub(super) settings: BTreeMap<(Option<String>, String), BTreeSet<String>>,
     /// Nanoseconds with their counts, by workload and operation.
     pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
 }
 
-/// Reasons in the order in which they are reported.
-pub(super) const GAPS: [GapReason; 3] = [GapReason::BelowClock, GapReason::TooFast, GapReason::Zero];
+/// The places where a set has no value, for one reason.
+#[derive(Debug, Default)]
+pub(super) struct GapPlaces {
+    pub count: usize,
+    /// The first place: its subject with file and line.
+    pub first: Option<String>,
+}
+
+impl GapPlaces {
+    fn describe(&self, why: GapReason) -> Option<String> {
+        let first = self.first.as_ref()?;
+        let (plural, more) = match self.count {
+            1 => ("", String::new()),
+            count => ("s", format!(" and {} more", count - 1)),
+        };
+        Some(format!("{} place{plural} without a value, {}: {first}{more}", self.count, why.words()))
+    }
+}
 
 /// The metadata that is kept of a run.
 #[derive(Debug, Clone, Copy)]
@@ -114,7 +138,7 @@ pub(super) struct Ticks {
 #[derive(Debug, Default)]
 pub(super) struct Remarks {
     /// The first texts, each with its first places and the number of all its places.
-    pub told: Vec<(String, Vec<String>, usize)>,
+    told: Vec<(String, Vec<String>, usize)>,
     untold: HashSet<u64>,
 }
 
@@ -136,6 +160,14 @@ impl Remarks {
         }
     }
 
+    /// Returns each text behind its first places.
+    pub fn texts(&self) -> impl Iterator<Item = String> + '_ {
+        self.told.iter().map(|(text, places, all)| {
+            let more = if *all > places.len() { format!(" and {} more", all - places.len()) } else { String::new() };
+            format!("{}: {text}", places.join(", ") + &more)
+        })
+    }
+
     /// Returns the number of further texts.
     pub fn more(&self) -> usize {
         self.untold.len()
@@ -155,6 +187,8 @@ pub(super) struct Column {
     /// In the order of the runs. A run that has an operation twice has two rows.
     pub rows: Vec<RunRow>,
     pub values: Vec<f64>,
+    /// The reason why a run of another tool has no value at all, if there is such a run.
+    pub lost: Option<GapReason>,
 }
 
 /// The values of a run, as many as its shape has entries.
@@ -176,6 +210,7 @@ impl Column {
             shape_places: HashMap::new(),
             rows: Vec::new(),
             values: Vec::new(),
+            lost: None,
         }
     }
 
@@ -245,8 +280,14 @@ impl Collected {
             }
         }
         let file = self.files.add(&run.path);
-        let of_run = if run.block.is_some() { file } else { number };
-        self.runs.push(Facts { block: run.block, slice: run.slice, run: of_run, file });
+        self.note_problems(run);
+        let is_foreign = run.block.is_none();
+        if is_foreign && run.is_dead() {
+            self.dead_runs += 1;
+        } else {
+            let of_run = if is_foreign { number } else { file };
+            self.runs.push(Facts { block: run.block, slice: run.slice, run: of_run, file });
+        }
         for (workload, within) in &run.within {
             self.within.entry(workload.clone()).or_default().insert(number, *within);
         }
@@ -259,19 +300,63 @@ impl Collected {
                 self.columns.len() - 1
             });
             self.columns[place].add(number, series)?;
-            for gap in &series.gaps {
-                GAPS.iter().zip(&mut self.gaps).for_each(|(why, count)| *count += usize::from(gap.why == *why));
+            if is_foreign && series.points.is_empty() {
+                self.columns[place].lost = self.columns[place].lost.or(series.gaps.first().map(|gap| gap.why));
             }
         }
         self.look_for_copies(number, run);
         self.count_ticks(run);
-        for remark in &run.warnings {
-            let path = &run.path;
-            self.remarks
-                .add(&remark.text, || remark.line.map_or_else(|| path.clone(), |line| format!("{path}:{line}")));
-        }
         run.histograms.iter().for_each(|histogram| self.push_latencies(histogram));
         Ok(())
+    }
+
+    /// Adds the remarks, failures, gaps and settings of a run.
+    fn note_problems(&mut self, run: &Run) {
+        let place = |line: Option<u32>| line.map_or_else(|| run.path.clone(), |line| format!("{}:{line}", run.path));
+        for remark in &run.warnings {
+            self.remarks.add(&remark.text, || place(remark.line));
+        }
+        for Failure { line, workload, text } in &run.failures {
+            self.failures.add(text, || place(*line));
+            self.failed.insert(workload.clone());
+        }
+        for series in &run.series {
+            for gap in &series.gaps {
+                let Some(at) = GapReason::ALL.iter().position(|why| *why == gap.why) else { continue };
+                self.gaps[at].count += 1;
+                self.gaps[at]
+                    .first
+                    .get_or_insert_with(|| format!("{} at {}", Key::from_series(series).work(), place(Some(gap.line))));
+            }
+        }
+        for Setting { workload, name, value } in &run.settings {
+            let values = self.settings.entry((workload.clone(), name.clone())).or_default();
+            if values.len() <= NAMED {
+                values.insert(value.clone());
+            }
+        }
+    }
+
+    /// Returns whether a run of the set failed at a workload.
+    fn has_failed(&self, workload: &Option<String>) -> bool {
+        self.failed.contains(&None) || self.failed.contains(workload)
+    }
+
+    /// Returns the failures that its files report, each with its first places.
+    pub fn failure_texts(&self) -> Vec<String> {
+        self.failures.texts().collect()
+    }
+
+    /// Returns the first place without a value for each reason: `2 places without a value, not run: w: read at a.json:7`.
+    /// Failures have texts of their own.
+    pub fn gap_texts(&self) -> Vec<String> {
+        let gaps = GapReason::ALL.iter().zip(&self.gaps).filter(|(why, _)| **why != GapReason::Failed);
+        gaps.filter_map(|(why, places)| places.describe(*why)).collect()
+    }
+
+    /// Returns the remarks of the readers, each with its first places.
+    pub fn remark_texts(&self) -> Vec<String> {
+        self.remarks.texts().collect()
     }
 
     /// Adds latencies to those of the set, independent of the run.
@@ -283,9 +368,9 @@ impl Collected {
         }
     }
 
-    /// Returns whether no run was added.
+    /// Returns whether no run was added, not even a failed one.
     pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
+        self.files.texts.is_empty()
     }
 
     /// Counts the runs. All blocks of one run directory are one run.
@@ -295,7 +380,8 @@ impl Collected {
 
     /// Counts the blocks. Returns `None` for another tool's results.
     pub fn block_count(&self) -> Option<usize> {
-        self.runs.iter().all(|facts| facts.block.is_some()).then_some(self.runs.len())
+        let is_own = !self.runs.is_empty() && self.runs.iter().all(|facts| facts.block.is_some());
+        is_own.then_some(self.runs.len())
     }
 
     /// Returns the number of sessions of the runs, and whether `other` was measured in the same sessions. Returns
@@ -395,7 +481,28 @@ pub(super) struct Key {
 /// Workload and operation, independent of the metric.
 pub(super) type Subject = (Option<String>, String);
 
+/// Returns the name of an operation of a workload.
+pub(super) fn work(workload: Option<&str>, operation: &str) -> String {
+    workload.map_or_else(|| operation.to_owned(), |workload| format!("{workload}: {operation}"))
+}
+
 impl Key {
+    /// Returns the name of the work, without the metric.
+    pub fn work(&self) -> String {
+        work(self.workload.as_deref(), &self.operation)
+    }
+
+    /// Returns whether the metric is the longest time of a single operation. It depends on one operation alone, so it is
+    /// never judged.
+    pub fn is_maximum(&self) -> bool {
+        self.metric == metric::LATENCY_MAX.name
+    }
+
+    /// Returns whether the metric is a time of one operation, also one that only its tool knows.
+    pub fn is_latency(&self) -> bool {
+        metric::find(&self.metric).map_or(self.metric.contains("latency"), |kind| kind.role == Role::Latency)
+    }
+
     pub fn subject(&self) -> Subject {
         (self.workload.clone(), self.operation.clone())
     }
@@ -425,6 +532,8 @@ pub(super) struct Table {
     pub sets: Vec<Option<Matrix>>,
     /// Cells by set, common or not: the number of its cells, and the number of cells that no other set has.
     pub coverage: Vec<(usize, usize)>,
+    /// By set: the reason why a run of it has no value, so that nothing of it is judged.
+    pub lost: Vec<Option<GapReason>>,
 }
 
 /// The values of one set, missing ones as NaN.
@@ -469,12 +578,27 @@ impl Table {
         self.sets.iter().flatten().count()
     }
 
+    /// Returns the number of sets that ran the operation, with or without a value.
+    pub fn ran(&self) -> usize {
+        self.sets.iter().zip(&self.lost).filter(|(matrix, lost)| matrix.is_some() || lost.is_some()).count()
+    }
+
+    /// Returns why a set is not judged.
+    pub fn unjudged(&self, set: usize) -> Option<Unjudged> {
+        match self.lost[set] {
+            Some(GapReason::Failed) => Some(Unjudged::Failed),
+            Some(_) => Some(Unjudged::NoValue),
+            None => self.key.is_maximum().then_some(Unjudged::Maximum),
+        }
+    }
+
     /// Joins several tables: every cell of every table, for the sets that have all of them. Each set's values are
     /// dropped as soon as they are copied.
     pub fn pool(mut tables: Vec<Table>, operation: &str) -> Option<Table> {
         let first = tables.first()?;
         let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
         let (better, sets) = (first.better, first.sets.len());
+        let lost = (0..sets).map(|set| tables.iter().find_map(|table| table.lost[set])).collect();
         let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
         // Set by set, so that at most one of them is in memory twice.
         let pooled: Vec<Option<Matrix>> = (0..sets)
@@ -497,7 +621,7 @@ impl Table {
                 Some(Matrix { runs, values })
             })
             .collect();
-        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new() })
+        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new(), lost })
     }
 }
 
@@ -512,20 +636,47 @@ pub(super) fn sized_otherwise(tables: &[Table]) -> HashSet<Subject> {
 }
 
 /// Returns which tables operations are judged by, one metric per operation. The primary metric of an FSBench workload
-/// comes first, also if a user named it. Otherwise it is the first rate, or else the first known metric. The other
-/// metrics measure the same work again, and the maximum of a thousand latencies is unsuitable for a verdict.
+/// comes first, also if a user named it. Otherwise it is the first rate, or else the first known metric but a maximum.
+/// The other metrics measure the same work again, and the maximum of a thousand latencies is unsuitable for a verdict.
 pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
     let is_rate = |table: &Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Rate);
-    let mut chosen: HashMap<_, usize> = HashMap::new();
     let is_known = |table: &Table| metric::find(&table.key.metric).is_some();
-    for (place, table) in tables.iter().enumerate().filter(|(_, table)| is_known(table) || table.key.workload.is_some())
-    {
+    let may_lead = |table: &Table| !table.key.is_maximum() && (is_known(table) || table.key.workload.is_some());
+    let mut chosen: HashMap<_, usize> = HashMap::new();
+    for (place, table) in tables.iter().enumerate().filter(|(_, table)| may_lead(table)) {
         let first = *chosen.entry(table.key.subject()).or_insert(place);
         if is_known(&tables[first]) && !is_rate(&tables[first]) && is_rate(table) {
             chosen.insert(table.key.subject(), place);
         }
     }
     (0..tables.len()).map(|place| chosen.get(&tables[place].key.subject()) == Some(&place)).collect()
+}
+
+/// Returns the tables that at least `fewest` sets have in common, with those that say why a set has no value: a metric
+/// that operations are judged by and that a set could not measure. No other metric takes its place.
+pub(super) fn shared(every: Vec<Table>, fewest: usize) -> Vec<Table> {
+    let sized_otherwise = sized_otherwise(&every);
+    let leads = primary(&every);
+    let is_zero = |table: &Table| table.lost.iter().flatten().all(|why| *why == GapReason::Zero);
+    let is_unmeasured =
+        |table: &Table| table.present() < fewest && table.ran() >= fewest && !(table.present() == 0 && is_zero(table));
+    let unmeasured: Vec<bool> = every.iter().zip(&leads).map(|(table, leads)| *leads && is_unmeasured(table)).collect();
+    let without: HashSet<Subject> =
+        every.iter().zip(&unmeasured).filter(|(_, is)| **is).map(|(table, _)| table.key.subject()).collect();
+    let mut shared: Vec<Table> = Vec::new();
+    for (mut table, is_unmeasured) in every.into_iter().zip(unmeasured) {
+        let subject = table.key.subject();
+        let is_shared = table.present() >= fewest && !table.cells.is_empty() && !sized_otherwise.contains(&subject);
+        table.primary = is_unmeasured;
+        if is_unmeasured || is_shared {
+            shared.push(table);
+        }
+    }
+    for (place, is_primary) in primary(&shared).into_iter().enumerate() {
+        let table = &mut shared[place];
+        table.primary |= is_primary && !without.contains(&table.key.subject());
+    }
+    shared
 }
 
 /// Returns the values of all sets as tables, in the order of the first occurrence of operations, the baseline's first.
@@ -537,7 +688,10 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let order = std::iter::once(baseline).chain((0..sets.len()).filter(|set| *set != baseline));
     let all = sets.len();
     for set in order {
-        for column in std::mem::take(&mut sets[set].columns) {
+        for mut column in std::mem::take(&mut sets[set].columns) {
+            if sets[set].has_failed(&column.key.workload) {
+                column.lost = Some(GapReason::Failed);
+            }
             let named = !anonymous.contains(&column.key.operation);
             let key = Key { workload: column.key.workload.clone().filter(|_| named), ..column.key.clone() };
             let place = *places.entry(key).or_insert_with_key(|key| {
@@ -592,8 +746,9 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     let common: Vec<Size> = (0..cells.len()).filter(|cell| owners(*cell) == present).map(|cell| cells[cell]).collect();
     // All sets have the same operation, so the first one knows the better direction.
     let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
+    let lost = columns.iter().map(|column| column.as_ref().and_then(|column| column.lost)).collect();
     let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
-    Table { coverage, cells: common, sets, key, better, primary: false }
+    Table { coverage, cells: common, sets, key, better, primary: false, lost }
 }
 
 /// Returns the rows of a set over the common cells. If a run has a cell twice, the first value counts.

@@ -4,6 +4,7 @@
 //! undefined is null. Fields marked `skip` are for charts and tables of single values. The JSON document contains only
 //! their summaries.
 
+use fsb_model::set::GapReason;
 use fsb_model::{Better, Unit};
 use indexmap::IndexMap;
 use serde::Serialize;
@@ -46,8 +47,10 @@ pub struct Document {
     pub operations: Vec<Operation>,
     /// Findings that the data support, the widest first.
     pub findings: Vec<Finding>,
-    /// Warnings to the reader.
+    /// Warnings to the reader, the urgent ones first.
     pub warnings: Vec<String>,
+    /// The number of urgent warnings: failed runs, and the reason why verdicts were removed.
+    pub urgent: usize,
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionDifference>,
@@ -223,6 +226,9 @@ pub struct Operation {
     /// Quantiles of the merged latencies of all runs, by set. Only those with enough values beyond them.
     #[serde(skip)]
     pub latencies: BySet<Vec<LatencyQuantile>>,
+    /// The reason why a run of a set has no value, by set.
+    #[serde(skip_serializing_if = "BySet::is_empty")]
+    pub gaps: BySet<GapReason>,
 }
 
 /// A quantile of merged latencies.
@@ -467,6 +473,12 @@ pub struct Finding {
 }
 
 impl Document {
+    /// Returns whether an operation has values of two sets, or of the only set.
+    pub fn has_common_values(&self) -> bool {
+        let values = |operation: &Operation| operation.classic.sets.values().flatten().count();
+        self.operations.iter().any(|operation| values(operation) >= self.sets.len().min(2))
+    }
+
     /// Removes all verdicts: verdicts, intervals, letters, colours and findings. Measured values stay, and so do the
     /// statistics of 2011, which only describe. `why` becomes the first warning.
     pub fn withhold(&mut self, why: String) {
@@ -474,6 +486,7 @@ impl Document {
         self.findings.clear();
         self.withheld = true;
         self.warnings.insert(0, why);
+        self.urgent += 1;
     }
 
     /// Like [`Document::withhold`], for one workload. If the workload exists, `why` is added to the warnings.
@@ -521,16 +534,21 @@ fn of_operation(operation: &mut Operation) {
     }
     operation.ranking.withhold();
     operation.letters.values_mut().for_each(|letter| *letter = None);
-    for against in operation.classic.against.values_mut().flatten() {
-        against.t_verdict = None;
-    }
+    withhold_tests(operation, |_| true);
     operation.grid.iter_mut().for_each(of_grid);
-    for slice in operation.by_file_size.iter_mut().chain(&mut operation.by_record_size) {
-        of_grid(&mut slice.grid);
-        slice.classic.against.values_mut().flatten().for_each(|against| against.t_verdict = None);
-    }
+    operation.by_file_size.iter_mut().chain(&mut operation.by_record_size).for_each(|slice| of_grid(&mut slice.grid));
     for look in operation.cells.iter_mut().flat_map(|cell| cell.against.values_mut()) {
         (look.colour, look.ci95) = (Colour::Uncertain, None);
+    }
+}
+
+/// Removes the results of the t-tests of 2011 for some sets.
+pub(super) fn withhold_tests(operation: &mut Operation, is_meant: impl Fn(&str) -> bool) {
+    let slices = operation.by_file_size.iter_mut().chain(&mut operation.by_record_size);
+    let of_slices = slices.map(|slice| &mut slice.classic);
+    for classic in of_slices.chain([&mut operation.classic]) {
+        let meant = classic.against.iter_mut().filter(|(name, _)| is_meant(name));
+        meant.filter_map(|(_, against)| against.as_mut()).for_each(|against| against.t_verdict = None);
     }
 }
 

@@ -160,6 +160,9 @@ fn field<'a>(
     candidate: usize,
     place: usize,
 ) -> Option<(Runs, Ground, Field<'a>)> {
+    if table.unjudged(frame.baseline).or(table.unjudged(candidate)).is_some() {
+        return None;
+    }
     let Rows { runs, complete, rows: _, searched, differences } = rows(frame, table, candidate)?;
     let cells = complete.columns.len();
     let layout = layout(table, &complete);

@@ -17,12 +17,11 @@ mod findings;
 mod region;
 mod search;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use classic::classic;
-use collected::{FEW_TICKS, GAPS, Key, NAMED, Size, Table, primary, tables};
-use fsb_model::metric::{self, Role};
-use fsb_model::set::Set;
+use collected::{FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
+use fsb_model::set::{GapReason, Set};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{Complete, ENOUGH, FALSE_DISCOVERIES, Frame, Looks, counted, detailed, estimates, looks};
@@ -75,13 +74,13 @@ pub fn compare_collected(
     let coverage = coverage(sets, &every);
     let mut warnings = warnings(sets, &every, request);
     let fewest = sets.len().min(2);
-    let sized_otherwise = collected::sized_otherwise(&every);
-    let is_shared = |table: &Table| {
-        table.present() >= fewest && !table.cells.is_empty() && !sized_otherwise.contains(&table.key.subject())
-    };
-    let mut shared: Vec<Table> = every.into_iter().filter(is_shared).collect();
-    let is_primary = primary(&shared);
-    shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
+    let shared = collected::shared(every, fewest);
+    let mut urgent = failures(sets);
+    for (place, set) in sets.iter().enumerate() {
+        let is_lost = |table: &Table| table.primary && table.lost[place] == Some(GapReason::Zero);
+        let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
+        if is_urgent { &mut urgent } else { &mut warnings }.extend(gaps(set));
+    }
     let frame = Frame::new(sets, request, &shared)?;
     let described =
         in_parallel(|| shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>())?;
@@ -105,6 +104,9 @@ pub fn compare_collected(
         hold(&mut operations, &frame.names, frame.baseline);
     }
     warnings.extend(starved);
+    warnings.extend(unit_hints(&operations, sets));
+    let number = urgent.len();
+    urgent.append(&mut warnings);
     Ok(Document {
         schema: SCHEMA,
         baseline,
@@ -119,7 +121,8 @@ pub fn compare_collected(
         coverage,
         operations,
         findings,
-        warnings,
+        warnings: urgent,
+        urgent: number,
         conditions: Vec::new(),
         withheld: false,
     })
@@ -133,10 +136,7 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
         let mut sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
         let tables = tables(&mut sets, baseline);
-        let mut shared: Vec<Table> =
-            tables.into_iter().filter(|table| table.present() > 1 && !table.cells.is_empty()).collect();
-        let is_primary = primary(&shared);
-        shared.iter_mut().zip(is_primary).for_each(|(table, primary)| table.primary = primary);
+        let shared = collected::shared(tables, 2);
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
         let frame = Frame::new(&sets, &CompareRequest::new(baseline, theta), &shared)?;
         let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
@@ -211,7 +211,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         let sizes = if is_grid { by_size(table, of) } else { BTreeMap::new() };
         sizes.into_iter().map(|(bytes, columns)| slice(frame, table, looks, bytes, &columns)).collect()
     };
-    Ok(Operation {
+    let mut operation = Operation {
         workload: table.key.workload.clone(),
         operation: table.key.operation.clone(),
         metric: table.key.metric.clone(),
@@ -225,10 +225,20 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         cells: Vec::new(),
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
+        gaps: frame
+            .names
+            .iter()
+            .zip(&table.lost)
+            .filter_map(|(name, why)| Some(((*name).to_owned(), (*why)?)))
+            .collect(),
         ranking,
         // The pool of all is judged, too.
         primary: table.primary || table.key.operation == ALL,
-    })
+    };
+    let is_unjudged = |set: usize| table.unjudged(set).is_some();
+    let place = |name: &str| frame.names.iter().position(|known| *known == name).unwrap_or_default();
+    document::withhold_tests(&mut operation, |name| is_unjudged(frame.baseline) || is_unjudged(place(name)));
+    Ok(operation)
 }
 
 fn by_size(table: &Table, of: fn(&Size) -> Option<u64>) -> BTreeMap<u64, Vec<usize>> {
@@ -396,7 +406,7 @@ pub fn variation(mut sets: Vec<Collected>) -> Result<Variation, AnalysisError> {
             }
         }
     }
-    let sessions: std::collections::BTreeSet<&String> = sets.iter().flat_map(|set| &set.sessions).collect();
+    let sessions: BTreeSet<&String> = sets.iter().flat_map(|set| &set.sessions).collect();
     let runs = sets.iter().map(Collected::run_count).max().unwrap_or(0);
     Ok(Variation { values: between(&values), ratios: between(&ratios), of_sessions: sessions.len() >= runs })
 }
@@ -472,12 +482,12 @@ fn warnings(sets: &[Collected], tables: &[Table], request: &CompareRequest) -> V
     let mut warnings = few_runs(sets, request);
     warnings.extend(tools(sets));
     warnings.extend(commands(sets));
+    warnings.extend(settings(sets));
     warnings.extend(uncommon(sets, tables));
     for (place, set) in sets.iter().enumerate() {
         warnings.extend(incomplete(set, place, tables));
         warnings.extend(copies(set));
         warnings.extend(quantised(set));
-        warnings.extend(gaps(set));
         warnings.extend(remarks(set));
     }
     warnings
@@ -495,7 +505,8 @@ fn few_runs(sets: &[Collected], request: &CompareRequest) -> Vec<String> {
     };
     for set in sets {
         let n = set.block_count().filter(|_| are_one_run).unwrap_or_else(|| set.run_count());
-        if n < least {
+        // A set without any run has a failure that says so.
+        if n < least && set.run_count() > 0 {
             by_number.entry(n).or_default().push(&set.name);
         }
     }
@@ -540,7 +551,8 @@ fn tools(sets: &[Collected]) -> Option<String> {
 
 /// Warns of sets whose tool was called with different options.
 fn commands(sets: &[Collected]) -> Option<String> {
-    let command = |set: &Collected| set.commands.texts.first().map(|command| options(command));
+    let command =
+        |set: &Collected| set.commands.texts.first().map(|command| options(set.tool().unwrap_or_default(), command));
     let all: Vec<(&Collected, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
     let same_tool = all.windows(2).all(|pair| pair[0].0.tool() == pair[1].0.tool());
     if !same_tool || all.windows(2).all(|pair| pair[0].1 == pair[1].1) {
@@ -551,9 +563,19 @@ fn commands(sets: &[Collected]) -> Option<String> {
     Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
 }
 
-/// Returns a command line without the program and file names, because they differ without any effect. `fsb iozone`
-/// counts as `iozone`, because it takes the same options.
-fn options(command: &str) -> String {
+/// Options of a tool that take the name of a file or directory, which differs without any effect.
+fn options_of_files(tool: &str) -> &'static [&'static str] {
+    match tool {
+        "iozone" => &["-f", "-F", "-b", "-U"],
+        "ior" => &["-o"],
+        "mdtest" => &["-d"],
+        _ => &[],
+    }
+}
+
+/// Returns a command line without the program and file names. `fsb iozone` counts as `iozone`, because it takes the
+/// same options.
+fn options(tool: &str, command: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut skip = false;
     let mut words = command.split_whitespace().peekable();
@@ -565,7 +587,7 @@ fn options(command: &str) -> String {
         let is_path = word.starts_with('/') || word.starts_with("./");
         match word {
             _ if std::mem::take(&mut skip) => {}
-            "-f" | "-F" | "-b" | "-U" => skip = true,
+            _ if options_of_files(tool).contains(&word) => skip = true,
             _ if is_path => {}
             _ => kept.push(word),
         }
@@ -581,11 +603,12 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
     // The warnings leave out a cell without a value in any set, such as one of zeros. They also leave out a percentile
     // that is missing because of too few operations.
-    let is_latency = |table: &&Table| metric::find(&table.key.metric).is_some_and(|kind| kind.role == Role::Latency);
+    let is_latency = |table: &&Table| table.key.is_latency();
     let told = |table: &&Table| {
         !is_latency(table) || !tables.iter().any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
     };
-    for table in tables.iter().filter(|table| (1..sets.len()).contains(&table.present())).filter(told) {
+    let is_uncommon = |table: &&Table| table.present() > 0 && table.ran() < sets.len();
+    for table in tables.iter().filter(is_uncommon).filter(told) {
         let owners = sets.iter().zip(&table.sets).filter(|(_, matrix)| matrix.is_some());
         let owners = owners.map(|(set, _)| set.name.as_str()).collect::<Vec<_>>().join(" and ");
         let place = by_owners.iter().position(|(other, _)| *other == owners).unwrap_or(by_owners.len());
@@ -601,7 +624,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     // An operation with many metrics is listed once.
     let told = |(key, metrics): &(&Key, usize)| match metrics {
         1 => label(key),
-        n => format!("{} ({n} metrics)", work(key)),
+        n => format!("{} ({n} metrics)", key.work()),
     };
     let told = |(owners, keys): (String, Vec<(&Key, usize)>)| (owners, keys.iter().map(told).collect::<Vec<_>>());
     let by_owners = by_owners.into_iter().map(told);
@@ -648,13 +671,7 @@ fn incomplete(set: &Collected, place: usize, tables: &[Table]) -> Vec<String> {
 
 /// Returns the name of an operation with its metric.
 fn label(key: &Key) -> String {
-    format!("{} ({})", work(key), key.metric)
-}
-
-/// Returns the name of an operation without its metric.
-fn work(key: &Key) -> String {
-    let workload = key.workload.as_ref().map(|workload| format!("{workload}: ")).unwrap_or_default();
-    format!("{workload}{}", key.operation)
+    format!("{} ({})", key.work(), key.metric)
 }
 
 fn is_same_work(one: &Key, other: &Key) -> bool {
@@ -675,20 +692,100 @@ fn quantised(set: &Collected) -> Option<String> {
     })
 }
 
-fn gaps(set: &Collected) -> Vec<String> {
-    let counted = GAPS.iter().zip(set.gaps).filter(|(_, count)| *count > 0);
-    counted.map(|(why, count)| format!("{}: {count} places without a value: {}", set.name, why.words())).collect()
+fn gaps(set: &Collected) -> impl Iterator<Item = String> {
+    set.gap_texts().into_iter().map(|text| format!("{}: {text}", set.name))
 }
 
 /// Returns the readers' warnings: equal texts once, with the files that they concern.
 fn remarks(set: &Collected) -> Vec<String> {
-    let shown = set.remarks.told.iter().map(|(text, places, all)| {
-        let more = if *all > places.len() { format!(" and {} more", all - places.len()) } else { String::new() };
-        format!("{}: {text}", places.join(", ") + &more)
-    });
     let more = set.remarks.more();
     let rest = (more > 0).then(|| format!("{}: {more} more remarks on its files", set.name));
-    shown.chain(rest).collect()
+    set.remarks.texts().chain(rest).collect()
+}
+
+/// Returns the failures that the tools report, and the number of runs without any value.
+fn failures(sets: &[Collected]) -> Vec<String> {
+    let mut failures = Vec::new();
+    for set in sets {
+        failures.extend(set.failures.texts().map(|text| format!("{}: {text}", set.name)));
+        let more = set.failures.more();
+        failures.extend((more > 0).then(|| format!("{}: {more} more failures", set.name)));
+        if set.dead_runs > 0 {
+            let (dead, all) = (set.dead_runs, set.dead_runs + set.run_count());
+            let has = if dead == 1 { "has" } else { "have" };
+            failures.push(format!("{}: {dead} of {all} runs {has} no value", set.name));
+        }
+    }
+    failures
+}
+
+/// Warns of settings that differ between the runs of a set, or between sets of one tool.
+fn settings(sets: &[Collected]) -> Option<String> {
+    let same_tool = sets.windows(2).all(|pair| pair[0].tool() == pair[1].tool());
+    let names: BTreeSet<&(Option<String>, String)> = sets.iter().flat_map(|set| set.settings.keys()).collect();
+    // Equal differences of several workloads are listed once.
+    let mut differences: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        let of_workload = |set: &Collected| set.settings.keys().any(|(workload, _)| *workload == name.0);
+        let values: Vec<(&str, String)> = sets
+            .iter()
+            .filter(|set| of_workload(set))
+            .map(|set| (set.name.as_str(), shown_values(set.settings.get(name))))
+            .collect();
+        let differs = same_tool && values.windows(2).any(|pair| pair[0].1 != pair[1].1);
+        let varies = sets.iter().any(|set| set.settings.get(name).is_some_and(|values| values.len() > 1));
+        if !differs && !varies {
+            continue;
+        }
+        let values: Vec<String> = values.iter().map(|(set, value)| format!("{set}: {value}")).collect();
+        let text = format!("{} ({})", name.1, some(&values, NAMED));
+        match differences.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, workloads)) => *workloads += 1,
+            None => differences.push((text, 1)),
+        }
+    }
+    let text = |(text, workloads): &(String, usize)| match workloads {
+        1 => text.clone(),
+        n => format!("{text} in {n} workloads"),
+    };
+    let differences: Vec<String> = differences.iter().map(text).collect();
+    let all = some(&differences, 8);
+    (!differences.is_empty()).then(|| format!("the sets were made with different settings: {all}"))
+}
+
+fn shown_values(values: Option<&BTreeSet<String>>) -> String {
+    values.map_or_else(|| "not set".to_owned(), |values| values.iter().cloned().collect::<Vec<_>>().join(" and "))
+}
+
+/// Ratios between units that are mistaken for each other: decimal and binary prefixes, bits and bytes.
+const UNIT_RATIOS: [f64; 5] = [8.0, 1000.0, 1024.0, 1e6, 1048576.0];
+/// The relative distance from such a ratio at which a hint is given.
+const NEAR: f64 = 0.05;
+
+/// Warns of ratios that look like a difference of units. Values of FSBench itself have one unit.
+fn unit_hints(operations: &[Operation], sets: &[Collected]) -> Vec<String> {
+    let is_own = |name: &str| sets.iter().any(|set| set.name == name && set.tool() == Some(OURS));
+    let mut hints: Vec<(f64, &str, Vec<String>)> = Vec::new();
+    for operation in operations.iter().filter(|operation| operation.primary) {
+        let levels = operation.estimate.against.iter().filter_map(|(set, level)| Some((set, level.as_ref()?)));
+        for (set, level) in levels.filter(|(set, _)| !is_own(set)) {
+            let ratio = level.ratio.max(1.0 / level.ratio);
+            let is_near = |unit: &f64| (ratio / unit).ln().abs() < NEAR.ln_1p();
+            let distance = |unit: &f64| (ratio / unit).ln().abs();
+            let near = UNIT_RATIOS.into_iter().filter(is_near).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+            let Some(unit) = near else { continue };
+            let name = work(operation.workload.as_deref(), &operation.operation);
+            let name = format!("{ratio:.0} at {name}");
+            match hints.iter_mut().find(|(known, other, _)| (*known, *other) == (unit, set.as_str())) {
+                Some((.., names)) => names.push(name),
+                None => hints.push((unit, set.as_str(), vec![name])),
+            }
+        }
+    }
+    let text = |(unit, set, names): &(f64, &str, Vec<String>)| {
+        format!("{set}: the ratio of {} is near {unit}: one side may be in another unit", some(names, NAMED))
+    };
+    hints.iter().map(text).collect()
 }
 
 /// Returns the first items and the number of further ones.
@@ -714,15 +811,21 @@ mod tests {
 
     #[test]
     fn names_of_files_are_no_options() {
-        assert_eq!(options("/usr/bin/iozone -a -n 4k -f /mnt/test/f -b out.xls"), "-a -n 4k");
-        assert_eq!(options("iozone -U /mnt -e"), "-e");
+        assert_eq!(options("iozone", "/usr/bin/iozone -a -n 4k -f /mnt/test/f -b out.xls"), "-a -n 4k");
+        assert_eq!(options("iozone", "iozone -U /mnt -e"), "-e");
+    }
+
+    #[test]
+    fn each_tool_has_its_own_names_of_files() {
+        assert_eq!(options("ior", "ior -a POSIX -b 50g -F -o /mnt/f -t 1m"), "-a POSIX -b 50g -F -t 1m");
+        assert_eq!(options("mdtest", "/opt/mdtest -n 100 -F -d /mnt/a"), "-n 100 -F");
     }
 
     #[test]
     fn our_iozone_and_the_other_one_are_called_alike() {
         let all = ["iozone -a -g 64m", "/opt/bin/iozone -a -g 64m", "fsb iozone -a -g 64m", "./fsb iozone -a -g 64m"];
-        assert!(all.iter().all(|command| options(command) == "-a -g 64m"), "{:?}", all.map(options));
-        assert_eq!(options("fsb -a"), "-a");
+        assert!(all.iter().all(|command| options("iozone", command) == "-a -g 64m"), "{all:?}");
+        assert_eq!(options("iozone", "fsb -a"), "-a");
     }
 
     #[test]

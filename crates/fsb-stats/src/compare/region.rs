@@ -232,7 +232,9 @@ impl<'a> Frame<'a> {
         let samples = self.samples(table, columns);
         let borrowed = table.primary && columns.len() == table.cells.len();
         let terms = |baseline: usize, candidate: usize| self.terms(baseline, candidate, borrowed);
-        let ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
+        let mut ranking = Ranking::of_samples(&samples, &terms, table.better, self.theta)?;
+        let lost = |set: usize| table.unjudged(set);
+        ranking.withhold_pairs(&lost);
         let judged = ranking.pairs.iter().filter(|pair| pair.comparison.verdict != Verdict::NotJudged);
         let judged: BTreeSet<usize> = judged.flat_map(|pair| [pair.baseline, pair.candidate]).collect();
         // Runs of ours that cannot be judged may be the fastest: nothing is decided without them.
@@ -241,13 +243,14 @@ impl<'a> Frame<'a> {
             samples[set].shares_blocks.is_some()
                 && ranking.pairs.iter().filter(of_set).any(|pair| pair.comparison.unjudged.is_some())
         };
-        let is_few = |set: usize| !samples[set].values.is_empty() && !judged.contains(&set) && !is_open(set);
-        if judged.is_empty() || !(0..samples.len()).any(is_few) {
+        let is_few = |set: usize| !judged.is_empty() && !judged.contains(&set) && !is_open(set);
+        let is_apart = |set: usize| !samples[set].values.is_empty() && (lost(set).is_some() || is_few(set));
+        if !(0..samples.len()).any(is_apart) {
             return Ok(ranking);
         }
-        // A set with too few runs may still be anything: among those that are judged it would leave all undecided. Its
-        // pairs are described. (They take no part in Holm's steps, so the others' intervals are the same.)
-        let kept = |(set, sample): (usize, &Sample)| if is_few(set) { sample.emptied() } else { sample.clone() };
+        // A set with too few runs, or with failed ones, may still be anything: among those that are judged it would leave all
+        // undecided. Its pairs are described. (They take no part in Holm's steps, so the others' intervals are the same.)
+        let kept = |(set, sample): (usize, &Sample)| if is_apart(set) { sample.emptied() } else { sample.clone() };
         let rest: Vec<Sample> = samples.iter().enumerate().map(kept).collect();
         let rest = Ranking::of_samples(&rest, &terms, table.better, self.theta)?;
         Ok(Ranking { pairs: ranking.pairs, ..rest })
@@ -306,13 +309,14 @@ pub(super) fn looks(frame: &Frame, table: &Table, candidate: usize) -> Result<Lo
         .map(|cell| sample(frame.baseline, base, cell).difference(&sample(candidate, other, cell), &Terms::default()))
         .collect::<Result<_, _>>()?;
     let rejected = rejected(&differences.iter().map(|d| d.as_ref().and_then(Difference::p_value)).collect::<Vec<_>>());
+    let is_judged = table.unjudged(frame.baseline).or(table.unjudged(candidate)).is_none();
     let look = |(difference, rejected): (&Option<Difference>, bool)| {
         let difference = difference.as_ref()?;
-        let interval = difference.interval(LEVEL);
+        let interval = difference.interval(LEVEL).filter(|_| is_judged);
         Some(CellAgainst {
             ratio: exp(difference.mean()),
             ci95: interval.map(Interval::exp).map(|interval| [interval.lo, interval.hi]),
-            colour: colour(frame, table, difference.mean(), interval, rejected),
+            colour: colour(frame, table, difference.mean(), interval, rejected && is_judged),
         })
     };
     Ok(differences.iter().zip(rejected).map(look).collect())

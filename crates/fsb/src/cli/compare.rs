@@ -1,6 +1,6 @@
 //! `fsb compare`: compares sets of results of fsb or of other tools.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
@@ -19,6 +19,7 @@ use fsb_stats::compare::{
     Collected, CompareRequest, ConditionDifference, Document, Single, Variation, compare_collected,
 };
 use fsb_stats::{Between, BetweenSource};
+use serde_json::json;
 
 use crate::gate::{self, AbsentTarget, Judged};
 use crate::message::{say, say_warning};
@@ -121,11 +122,8 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let all = std::mem::take(&mut read.sets);
     let requests = Requests::new(theta, between, &read.runs);
     let mut document = compared(all, &read, &requests.of_values(baseline), single)?;
-    if document.operations.is_empty() {
-        return Err(exit::failure(
-            &code::NOTHING_TO_COMPARE,
-            format!("nothing to compare: {}", sets::contents(&contents)),
-        ));
+    if !document.has_common_values() {
+        return Err(nothing_to_compare(&contents));
     }
     let detail = arguments.detail.as_deref().map(|typed| detail(typed, &document)).transpose()?;
     let is_text = arguments.output.is_none() && format.name == TEXT;
@@ -186,10 +184,18 @@ pub fn page(arguments: &[OsString]) -> anyhow::Result<String> {
     let mut read = sets::read(arguments)?;
     let all = std::mem::take(&mut read.sets);
     let document = compared(all, &read, &Requests::new(theta, None, &read.runs).of_values(0), Single::Lone)?;
-    if document.operations.is_empty() {
+    if !document.has_common_values() {
         return Err(exit::failure(&code::NOTHING_TO_COMPARE, "nothing to compare: the runs share no operation"));
     }
     Ok(html::render(&Report::of_comparison(&document, None)))
+}
+
+/// Returns the error of sets without a common value, with what each has and why one has none.
+fn nothing_to_compare(contents: &[sets::Contents]) -> anyhow::Error {
+    let has: BTreeMap<&str, &[String]> = contents.iter().map(|set| (set.name(), set.operations())).collect();
+    let problems: BTreeMap<&str, &[String]> = contents.iter().map(|set| (set.name(), set.problems())).collect();
+    let fields = [("has", json!(has)), ("problems", json!(problems))];
+    exit::failure_about(&code::NOTHING_TO_COMPARE, fields, format!("nothing to compare: {}", sets::contents(contents)))
 }
 
 /// Returns the format of the report.
@@ -366,7 +372,8 @@ fn compared(
     single: Single<'_>,
 ) -> anyhow::Result<Document> {
     let mut document = compare_collected(sets, request, single).context("cannot compare these sets")?;
-    document.warnings.splice(0..0, read.warnings.iter().cloned());
+    let after_urgent = document.urgent;
+    document.warnings.splice(after_urgent..after_urgent, read.warnings.iter().cloned());
     document.conditions.clone_from(&read.conditions);
     match read.apart.clone() {
         Some(Apart { why, unjudged: Some(unjudged) }) => document.unjudge(unjudged, why),

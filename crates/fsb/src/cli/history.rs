@@ -329,22 +329,39 @@ fn entries(found: &Found, name: &str, at: Option<&str>, labels: &Labels) -> anyh
             })?;
             let source = path.canonicalize().unwrap_or_else(|_| path.clone());
             let mut runs = fsb_compat::read_file(path)?;
-            runs.iter_mut().for_each(|run| run.path = source.display().to_string());
-            Ok(runs.iter().map(|run| series::entry_of_results(run, name, at, labels.clone())).collect())
+            let mut entries = Vec::new();
+            for run in &mut runs {
+                let line = |line: Option<u32>| line.map(|line| format!(":{line}")).unwrap_or_default();
+                for remark in &run.warnings {
+                    say_warning(format!("{}{}: {}", path.display(), line(remark.line), remark.text));
+                }
+                run.path = source.display().to_string();
+                let entry = series::entry_of_results(run, name, at, labels.clone());
+                if entry.points.is_empty() {
+                    report_left_out(&entry);
+                } else {
+                    entries.push(entry);
+                }
+            }
+            Ok(entries)
         }
     }
 }
 
 fn report_entry(entry: &Entry) -> anyhow::Result<()> {
-    let Entry { run, points, left_out } = entry;
+    let Entry { run, points, .. } = entry;
     let values = counted(points.len(), "value");
     print(&format!("{}  {}  {values}  {}\n", short(&run.id), minute(&run.at), run.source.display()))?;
+    report_left_out(entry);
+    Ok(())
+}
+
+fn report_left_out(Entry { run, left_out, .. }: &Entry) {
     if !left_out.is_empty() {
         let path = run.source.display();
         let text = format!("warning: {path}: left out: {}", show::some_of(left_out, SHOWN));
         notify(&notice::NOT_INDEXED, [("path", run.source.to_string_lossy().into())], &text);
     }
-    Ok(())
 }
 
 // `fsb history list`.

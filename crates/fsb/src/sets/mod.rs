@@ -31,7 +31,7 @@ use source::{Source, own_sets};
 pub use argument::Found;
 pub use conditions::Apart;
 pub use own::of_matrices;
-pub use source::{Contents, case_name, contents, earlier_runs};
+pub use source::{Contents, contents, earlier_runs};
 
 /// The sets that the command line names.
 #[derive(Debug)]

@@ -7,7 +7,9 @@ use anyhow::Context;
 use fsb_model::set::{Histogram, Run};
 use fsb_model::shell;
 use fsb_model::stop::Analyses;
-use fsb_stats::compare::{Collected, Variation, variation};
+use fsb_report::case_label;
+use fsb_report::show::some_of;
+use fsb_stats::compare::{Collected, OURS, Variation, variation};
 use fsb_stats::in_parallel;
 use fsb_store::Reader;
 use rayon::prelude::*;
@@ -122,6 +124,9 @@ pub fn earlier_runs(compared: &[PathBuf]) -> Option<Variation> {
 /// The number of operations that the message names of a set.
 const NAMED: usize = 13;
 
+/// The number of problems that the message names of a set.
+const NAMED_PROBLEMS: usize = 4;
+
 /// Returns the operations of each set, and why operations of the same name are not comparable.
 pub fn contents(sets: &[Contents]) -> String {
     let lines: Vec<String> = sets.iter().map(contents_line).collect();
@@ -138,8 +143,10 @@ pub struct Contents {
     tool: String,
     /// The operations, each once, in the order of the tables.
     operations: Vec<String>,
-    /// The workloads, or the operations of tools without workloads, as tables name them.
+    /// The names of the cases, as tables have them.
     cases: BTreeSet<String>,
+    /// Failures that the files report, or else the first places without a value and the remarks.
+    problems: Vec<String>,
 }
 
 impl Contents {
@@ -150,14 +157,31 @@ impl Contents {
             let workload = workload.map(|workload| format!("{workload}: ")).unwrap_or_default();
             format!("{workload}{operation} ({metric})")
         });
-        let operations = operations.filter(|name| seen.insert(name.clone())).collect();
-        let cases = set.measured().map(|(workload, operation, _)| case_name(workload, operation)).collect();
-        Contents { name: set.name.clone(), tool: set.tool().unwrap_or("no tool").to_owned(), operations, cases }
+        let operations: Vec<String> = operations.filter(|name| seen.insert(name.clone())).collect();
+        let is_own = set.tool() == Some(OURS);
+        let cases = set.measured().map(|(workload, operation, _)| case_label(workload, operation, is_own)).collect();
+        let mut problems = set.failure_texts();
+        if operations.is_empty() {
+            problems.extend(set.gap_texts());
+            problems.extend(set.remark_texts());
+        }
+        let tool = set.tool().unwrap_or("no tool").to_owned();
+        Contents { name: set.name.clone(), tool, operations, cases, problems }
     }
 
     /// Returns the name of the set.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the operations, each with its metric.
+    pub fn operations(&self) -> &[String] {
+        &self.operations
+    }
+
+    /// Returns the failures that the files report, and the other reasons why there is no value.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
     }
 
     /// Returns the cases of this set that the other set has not.
@@ -166,19 +190,15 @@ impl Contents {
     }
 }
 
-/// Returns the name of a case, as tables have it: the workload, or the operation of a tool without workloads.
-pub fn case_name(workload: Option<&str>, operation: &str) -> String {
-    workload.map_or_else(|| operation.replace('_', " "), str::to_owned)
-}
-
 fn contents_line(set: &Contents) -> String {
-    let Contents { name, tool, operations, .. } = set;
+    let Contents { name, tool, operations, problems, .. } = set;
     let named = operations.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match operations.len().saturating_sub(NAMED) {
+    let line = match operations.len().saturating_sub(NAMED) {
         _ if operations.is_empty() => format!("{name} ({tool}) has no values"),
         0 => format!("{name} ({tool}) has {named}"),
         more => format!("{name} ({tool}) has {named} and {more} more"),
-    }
+    };
+    if problems.is_empty() { line } else { format!("{line} ({})", some_of(problems, NAMED_PROBLEMS)) }
 }
 
 // Files of other tools.

@@ -1,0 +1,138 @@
+//! Reports that fio printed during a run (`--status-interval`): they are part of the run that ends after them.
+
+use super::document::{Document, Fields, Job};
+
+/// The directions of a job that count operations.
+static WAYS: [&str; 4] = ["read", "write", "trim", "mixed"];
+
+/// Returns whether a report was printed during the run of the next one. `continues` says whether an earlier report was
+/// printed during the run of this one.
+pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool) -> bool {
+    if !is_same_work(document, next) {
+        return false;
+    }
+    let elapsed = next.jobs.iter().filter_map(|job| job.fields.whole("elapsed")).max();
+    // Seconds of `elapsed` are rounded up, so the run began after this moment, and at most a second later.
+    let earliest = |end: i64, unit: i64| Some(end.saturating_sub(elapsed?.saturating_mul(unit)));
+    if let (Some(printed), Some(end)) = (document.timestamp_ms, next.timestamp_ms)
+        && let Some(begin) = earliest(end, 1000)
+    {
+        return begin.saturating_add(1000) <= printed;
+    }
+    if let (Some(printed), Some(end)) = (document.timestamp, next.timestamp)
+        && let Some(begin) = earliest(end, 1)
+    {
+        // Both are rounded down to seconds: it is certain with a margin of two, and impossible with none.
+        if begin.saturating_add(2) <= printed {
+            return true;
+        }
+        if begin > printed {
+            return false;
+        }
+    }
+    continues_counters(document, next) && (continues || ran_longer(document, next))
+}
+
+fn is_same_work(document: &Document, next: &Document) -> bool {
+    let options = |job: &Job| job.fields.get("job options").map(|raw| raw.get().split_whitespace().collect::<String>());
+    let same = |(one, other): (&Job, &Job)| {
+        (&one.name, one.group, &one.host) == (&other.name, other.group, &other.host) && options(one) == options(other)
+    };
+    document.version == next.version
+        && document.jobs.len() == next.jobs.len()
+        && !next.jobs.is_empty()
+        && document.jobs.iter().zip(&next.jobs).all(same)
+}
+
+/// Returns whether every counter of the next report may have grown from this one.
+fn continues_counters(document: &Document, next: &Document) -> bool {
+    let grew = |(one, other): (&Job, &Job)| {
+        let keys = ["elapsed", "ctx"];
+        keys.iter().all(|key| not_less(&one.fields, &other.fields, key))
+            && WAYS.iter().all(|way| grew_in(one, other, way))
+    };
+    document.jobs.iter().zip(&next.jobs).all(grew)
+}
+
+fn grew_in(one: &Job, other: &Job, way: &str) -> bool {
+    let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else { return true };
+    if one.count("total_ios") == Some(0) {
+        return true;
+    }
+    let limits =
+        ["clat_ns", "clat", "lat_ns", "lat"].into_iter().all(|times| match (one.object(times), other.object(times)) {
+            (Some(one), Some(other)) => not_less(&other, &one, "min") && not_less(&one, &other, "max"),
+            _ => true,
+        });
+    limits && not_less(&one, &other, "total_ios") && not_less(&one, &other, "runtime")
+}
+
+/// Returns whether a counter of `other` is at least that of `one`, as far as both have it.
+fn not_less(one: &Fields, other: &Fields, key: &str) -> bool {
+    one.whole(key).zip(other.whole(key)).is_none_or(|(one, other)| one <= other)
+}
+
+/// Returns whether the next report counts clearly more operations of a longer time. The last report of a run may follow
+/// another one at once, but repetitions of one job have similar times as well.
+fn ran_longer(document: &Document, next: &Document) -> bool {
+    let longer = |(one, other): (&Job, &Job)| {
+        let seconds = other.fields.whole("elapsed").zip(one.fields.whole("elapsed")).map(|(other, one)| other - one);
+        let in_way = |way: &&str| {
+            let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else { return false };
+            let grew = |key| Some(other.whole(key)? - one.whole(key)?);
+            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its rounding.
+            let time = match (grew("runtime"), seconds) {
+                (Some(milliseconds), Some(seconds)) => milliseconds > 0 && milliseconds >= seconds.saturating_mul(500),
+                (Some(milliseconds), None) => milliseconds > 0,
+                (None, Some(seconds)) => seconds > 0,
+                (None, None) => false,
+            };
+            time && grew("total_ios").is_some_and(|operations| operations > 0)
+        };
+        seconds.is_none_or(|seconds| seconds > 0) && WAYS.iter().any(in_way)
+    };
+    document.jobs.iter().zip(&next.jobs).any(longer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fio::document::parse;
+
+    fn report(time: &str, elapsed: u32, operations: u32, runtime: u32) -> String {
+        format!(
+            "{{\"fio version\": \"fio-2.1.3\", {time} \"jobs\": [{{\"jobname\": \"w\", \"groupid\": 0, \"elapsed\": {elapsed}, \
+             \"write\": {{\"total_ios\": {operations}, \"runtime\": {runtime}, \"clat\": {{\"min\": 3, \"max\": 50}}}}}}]}}"
+        )
+    }
+
+    fn snapshot(one: &str, other: &str, continues: bool) -> bool {
+        is_snapshot(&parse(one).document, &parse(other).document, continues)
+    }
+
+    #[test]
+    fn without_times_of_day_growing_counters_are_one_run() {
+        let [first, second, last] = [(2, 1000, 1000), (3, 2000, 2000), (3, 2100, 2050)]
+            .map(|(elapsed, operations, runtime)| report("", elapsed, operations, runtime));
+        assert!(snapshot(&first, &second, false));
+        // The last report follows a snapshot at once.
+        assert!(snapshot(&second, &last, true) && !snapshot(&second, &last, false));
+        assert!(!snapshot(&second, &first, false) && !snapshot(&second, &first, true));
+    }
+
+    #[test]
+    fn repetitions_with_similar_times_are_runs() {
+        let runs = [(11, 50_000, 10_000), (12, 50_400, 10_001)].map(|(e, o, r)| report("", e, o, r));
+        assert!(!snapshot(&runs[0], &runs[1], false));
+        let other_job = runs[1].replace("\"w\"", "\"x\"");
+        assert!(!snapshot(&report("", 2, 1000, 1000), &other_job, false));
+    }
+
+    #[test]
+    fn times_of_day_decide_where_they_can() {
+        let at =
+            |second: u32, elapsed, operations| report(&format!("\"timestamp\": {second},"), elapsed, operations, 1000);
+        assert!(snapshot(&at(100, 5, 10), &at(103, 8, 20), false));
+        assert!(!snapshot(&at(100, 5, 10), &at(130, 8, 20), false));
+    }
+}
