@@ -125,7 +125,10 @@ impl List {
         let name = Name { workload: None, operation: &operation };
         for message in self.messages.drain(..) {
             match message.severity {
-                Severity::Failure => self.draft.fail_operation(message.line, name, &message.text),
+                Severity::Failure => {
+                    let text = format!("{}: {}", phase.name, message.text);
+                    self.draft.fail_operation(message.line, name, text);
+                }
                 _ => message.report(None, &mut self.draft),
             }
         }

@@ -594,7 +594,9 @@ impl Throughput {
     fn report(&mut self, name: Name, draft: &mut Draft) {
         for message in self.messages.drain(..) {
             match message.severity {
-                Severity::Failure => draft.fail_operation(message.line, name, &message.text),
+                Severity::Failure => {
+                    draft.fail_operation(message.line, name, format_args!("{}: {}", name.operation, message.text));
+                }
                 _ => message.report(None, draft),
             }
         }

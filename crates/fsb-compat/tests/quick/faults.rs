@@ -371,7 +371,7 @@ fn a_phase_of_io500_whose_work_failed_has_no_value() {
     let run = parse("io500", &insert(&whole, "[RESULT]        ior-easy-read", message));
     assert_eq!(series(&run, "ior_easy_read", "throughput").gaps[0].why, GapReason::Failed);
     assert_eq!(series(&run, "ior_hard_read", "throughput").points.len(), 1);
-    assert!(failures(&run)[0].contains("[ior_easy_read] ERROR INVALID"), "{:?}", failures(&run));
+    assert!(failures(&run)[0].contains("[ior_easy_read] ior-easy-read: ERROR INVALID"), "{:?}", failures(&run));
 }
 
 // IOzone.
