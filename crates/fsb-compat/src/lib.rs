@@ -18,6 +18,7 @@ mod identify;
 mod io500;
 mod ior;
 pub mod iozone;
+mod label;
 mod mdtest;
 mod message;
 mod options;
@@ -30,6 +31,7 @@ mod skeleton;
 mod sysbench;
 mod text;
 mod tool;
+mod unread;
 
 pub use identify::FileKind;
 pub use iozone::operation;

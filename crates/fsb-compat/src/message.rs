@@ -29,6 +29,19 @@ pub(crate) enum Pattern {
 /// ones.
 pub(crate) type Messages = [(Pattern, Severity)];
 
+/// Messages of the programs that start tools: MPI, Slurm and shells.
+#[rustfmt::skip] // a table reads as one
+static STARTERS: &Messages = &[
+    (Pattern::Part("srun: error: "), Severity::Failure),
+    (Pattern::Part("slurmstepd: error: "), Severity::Failure),
+    (Pattern::Part("DUE TO TIME LIMIT"), Severity::Failure),
+    (Pattern::Part("MPI_ABORT was invoked"), Severity::Failure),
+    (Pattern::Part("mpirun noticed that process"), Severity::Failure),
+    (Pattern::Part("BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES"), Severity::Failure),
+    (Pattern::Part("Segmentation fault"), Severity::Failure),
+    (Pattern::Start("Killed"), Severity::Failure),
+];
+
 /// A message that a reader found, until it is known which results it concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
@@ -45,7 +58,7 @@ pub(crate) fn find(messages: &Messages, line: &Line) -> Option<Found> {
         Pattern::Start(start) => text.starts_with(start),
         Pattern::Part(part) => text.contains(part),
     };
-    let (_, severity) = messages.iter().find(|(pattern, _)| is_in(pattern))?;
+    let (_, severity) = messages.iter().chain(STARTERS).find(|(pattern, _)| is_in(pattern))?;
     Some(Found { line: line.number, severity: *severity, text: shortened(&text, LONGEST) })
 }
 
@@ -82,7 +95,7 @@ mod tests {
     #[test]
     fn the_first_pattern_decides() {
         let mut draft = Draft::new("tool");
-        let mut input: &[u8] = b"WARNING: usual\n  WARNING: rare\nWARNING: rare\n....Error: no space\nresult\n";
+        let mut input: &[u8] = b"WARNING: usual\n  WARNING: rare\nWARNING: rare\n....Error: no space\nresult\nKilled\n";
         let (mut lines, mut found) = (Lines::new(&mut input), 0);
         while let Some(line) = lines.next().unwrap() {
             if let Some(message) = find(MESSAGES, &line) {
@@ -90,10 +103,10 @@ mod tests {
                 found += 1;
             }
         }
-        assert_eq!(found, 4);
+        assert_eq!(found, 5);
         let warnings: Vec<_> = draft.run.warnings.iter().map(|remark| (remark.line, remark.text.as_str())).collect();
         assert_eq!(warnings, [(Some(2), "WARNING: rare")]);
         let failures: Vec<_> = draft.run.failures.iter().map(|failed| (failed.line, failed.text.as_str())).collect();
-        assert_eq!(failures, [(Some(4), "....Error: no space")]);
+        assert_eq!(failures, [(Some(4), "....Error: no space"), (Some(6), "Killed")]);
     }
 }

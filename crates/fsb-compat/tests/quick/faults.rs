@@ -439,3 +439,97 @@ fn a_table_of_iozone_with_an_error_is_not_judged() {
     assert!(is_dead(&run));
     assert_eq!(failures(&run), ["30: Error writing block 12, fd= 3"]);
 }
+
+// Phoronix Test Suite.
+
+/// Returns a result of a test on two systems, each entry with its value, repetitions and details.
+fn of_systems(scale: &str, entries: [(&str, &str, &str); 2]) -> String {
+    let entry = |(system, (value, raw, details)): (&str, (&str, &str, &str))| {
+        format!(
+            "<Entry>\n<Identifier>{system}</Identifier>\n<Value>{value}</Value>\n<RawString>{raw}</RawString>\n\
+             <JSON>{details}</JSON>\n</Entry>\n"
+        )
+    };
+    let entries: String = ["a", "b"].into_iter().zip(entries).map(entry).collect();
+    let proportion = if scale.is_empty() { "" } else { "HIB" };
+    format!(
+        "<PhoronixTestSuite>\n<Result>\n<Identifier>pts/t-1.2.3</Identifier>\n<Title>T</Title>\n<AppVersion></AppVersion>\n\
+         <Description>Random</Description>\n<Scale>{scale}</Scale>\n<Proportion>{proportion}</Proportion>\n\
+         <DisplayFormat>BAR_GRAPH</DisplayFormat>\n<Data>\n{entries}</Data>\n</Result>\n</PhoronixTestSuite>\n"
+    )
+}
+
+const QUIT: &str = r#"{"error":"The test quit with a non-zero exit status."}"#;
+
+#[test]
+fn an_entry_without_a_value_is_a_failure_with_its_error() {
+    let runs = parse_all("phoronix", &of_systems("IOPS", [("20", "19:21", ""), ("", "", QUIT)]));
+    assert_eq!(runs.iter().map(|run| run.system.as_deref()).collect::<Vec<_>>(), [Some("a"), Some("a"), Some("b")]);
+    assert!(is_dead(&runs[2]) && series(&runs[2], "Random", "operation_rate").gaps.len() == 1);
+    let expected = "19: [pts/t-1.2] [Random (IOPS)] Random: The test quit with a non-zero exit status.";
+    assert_eq!(failures(&runs[2]), [expected]);
+    let error = refusal("phoronix", &of_systems("", [("", "", QUIT), ("", "", QUIT)]));
+    assert!(error.ends_with("no test in it has a value: The test quit with a non-zero exit status."), "{error}");
+}
+
+#[test]
+fn a_repetition_without_a_value_is_remarked() {
+    let runs = parse_all("phoronix", &of_systems("IOPS", [("20", "19::21", ""), ("20", "20", QUIT)]));
+    assert_eq!(remarks(&runs[0]), ["14: T: a repetition has no value; left out"]);
+    assert_eq!(value(&runs[1], "Random", "operation_rate"), 21.0);
+    let last = runs.last().unwrap();
+    assert_eq!(remarks(last), ["20: T: The test quit with a non-zero exit status."]);
+    assert_eq!(value(last, "Random", "operation_rate"), 20.0);
+}
+
+// Files that no reader reads.
+
+/// Returns the message about a file with this content.
+fn message(content: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("result");
+    fs::write(&path, content).unwrap();
+    let error = fsb_compat::read_file(&path).unwrap_err();
+    error.to_string().replace(&format!("cannot read {}: ", path.display()), "")
+}
+
+#[test]
+fn lines_with_a_label_are_named_for_every_tool() {
+    for name in [
+        "tool-output/iozone-3.471-throughput.txt",
+        "tool-output/iozone-3.471-single.txt",
+        "tool-output/fio-3.33.json",
+        "tool-output/bonnie++-2.00a.txt",
+        "bonnie++/2.00a-small.csv",
+        "tool-output/postmark-1.53.txt",
+        "tool-output/filebench-1.5-varmail.txt",
+        "sysbench/1.0.20-seqrd.txt",
+        "ior/3.0.1-file-per-process.txt",
+        "mdtest/4.1-three-iterations.txt",
+        "io500/two-tasks-summary.txt",
+    ] {
+        let whole = text(name);
+        for label in
+            ["3: ", "[1,0]<stdout>:", "2026-11-23T10:00:00Z ", "Nov 23 10:00:00 host sh[12]: ", "\u{1b}[0m", "[0] "]
+        {
+            let labelled: String = whole.lines().map(|line| format!("{label}{line}\n")).collect();
+            let message = message(&labelled);
+            let start = label.trim_end().trim_start_matches('\u{1b}').trim_end_matches("0m");
+            assert!(message.starts_with("its lines begin with a label such as '"), "{name}, {label}: {message}");
+            assert!(message.contains(start) && message.contains("; remove the labels first: sed -E 's/"), "{message}");
+        }
+    }
+}
+
+#[test]
+fn known_forms_that_are_not_read_name_the_way_out() {
+    assert_eq!(
+        message("sysbench 0.4.12:  multi-threaded system evaluation benchmark\n"),
+        "it is output of sysbench 0.4.12; fsb reads 1.0 and later; run the test with such a version"
+    );
+    assert_eq!(message("[global]\nrw=randread\nsize=1m\n[a]\n"), "it is a fio job file; 'fsb fio' reads it");
+    assert_eq!(
+        message("define fileset name=x,path=/t\nrun 10\n"),
+        "it is a filebench workload file; 'fsb filebench' reads it"
+    );
+}

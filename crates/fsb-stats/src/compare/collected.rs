@@ -57,7 +57,7 @@ pub struct Collected {
     pub(super) gaps: [GapPlaces; GapReason::ALL.len()],
     pub(super) remarks: Remarks,
     pub(super) failures: Remarks,
-    /// Workloads and operations that failed in a run. `None` stands for all workloads of a run, or for all operations.
+    /// Workloads and operations that failed in a run. `None` means all workloads of a run, or all operations.
     failed: BTreeSet<(Option<String>, Option<String>)>,
     /// Runs without any value.
     pub(super) dead_runs: usize,
