@@ -1,6 +1,6 @@
 //! The registries: tools whose results can be read, and tools that plans can be exported to.
 
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use fsb_model::set::Run;
@@ -8,10 +8,12 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
 use crate::identify::{FileKind, kind_of_input};
+use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
+use crate::unread;
 use crate::{
-    bonnie, dbench, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, mdtest, pgbench, phoronix,
-    postmark, smallfile, stress_ng, sysbench,
+    bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
+    pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
 };
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -21,6 +23,7 @@ const HEAD: usize = 64 * 1024;
 pub static TOOLS: &[Tool] = &[
     iozone::TOOL,
     fio::TOOL,
+    fio::LOG,
     bonnie::TOOL,
     postmark::TOOL,
     filebench::TOOL,
@@ -36,6 +39,9 @@ pub static TOOLS: &[Tool] = &[
     ioping::TOOL,
     stress_ng::TOOL,
     smallfile::TOOL,
+    elbencho::TOOL,
+    kdiskmark::TOOL,
+    dlio::TOOL,
 ];
 
 /// The number of tools that a sentence names.
@@ -70,21 +76,75 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     Ok(runs)
 }
 
+/// Reads files that one execution wrote, as [`executions`](crate::executions) groups them. The logs among them become
+/// one run.
+///
+/// # Errors
+/// As [`read_file`], except that a log without a value is only remarked if others have one.
+pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
+    let (mut logs, mut others, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for path in files.iter().copied() {
+        match read_file(path) {
+            Err(error) if files.len() > 1 && error.is_about_contents() => refused.push(error),
+            read => {
+                let (log, other) = read?.into_iter().partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
+                logs.extend(log);
+                others.extend(other);
+            }
+        }
+    }
+    match fio::join_logs(logs, &refused) {
+        None if !refused.is_empty() => Err(refused.remove(0)),
+        joined => Ok(joined.into_iter().chain(others).collect()),
+    }
+}
+
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
-    let tool = recognise(&head)?;
+    // Some readers find values behind labels, with wrong names or only a few of them.
+    if let Some(problem) = labelled(&head) {
+        return Err(problem.into());
+    }
+    let tool = recognise(&head).map_err(|problem| explain(&head, problem))?;
     if head.len() < HEAD {
         // It has been read already. Asking the kernel for more would cost another call per file.
-        return (tool.read)(&mut Cursor::new(head));
+        return read(tool, path, &mut Cursor::new(head));
     }
     // A sparse file of a terabyte would take its time before its end was found.
     if file.metadata()?.len() > LARGEST_RESULT {
         return Err(too_large(LARGEST_RESULT).into());
     }
     let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
-    (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
+    read(tool, path, &mut BufReader::with_capacity(HEAD, whole))
+}
+
+/// Reads the output of a tool. Only the names of fio's logs say what they measure.
+fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
+    if tool.name == fio::LOG.name { fio::read_log(path, input) } else { (tool.read)(input) }
+}
+
+/// Returns the problem if most lines begin with a label.
+fn labelled(head: &[u8]) -> Option<Problem> {
+    let is_known = |head: &[u8]| TOOLS.iter().any(|tool| (tool.recognise)(head));
+    let Label { example, command } = label::find(head, is_known)?;
+    Some(Problem::Labelled { example, command })
+}
+
+/// Returns the problem with a file that no reader recognises, which is more special if its start shows what it is.
+fn explain(head: &[u8], problem: Problem) -> Problem {
+    let form = unread::find(head).map(|(kind, remedy)| (kind, remedy.to_owned()));
+    let input = || {
+        let kind = kind_of_input(head)?;
+        let is_ours = kind.command.starts_with("fsb ");
+        let remedy = if is_ours { format!("'{}' reads it", kind.command) } else { format!("run {}", kind.command) };
+        Some((kind.name.into_owned(), remedy))
+    };
+    match form.or_else(input) {
+        Some((kind, remedy)) => Problem::Unread { kind, remedy },
+        None => problem,
+    }
 }
 
 /// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.

@@ -73,6 +73,16 @@ impl Line<'_> {
     }
 }
 
+/// Returns the start of a text for a message: of limited length, without control characters.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    let printable = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    let mut short: String = text.chars().take(most).map(printable).collect();
+    if text.chars().nth(most).is_some() {
+        short.push('…');
+    }
+    short
+}
+
 /// The start of a line, made presentable only when it is printed.
 pub(crate) struct Excerpt<'a>(&'a [u8], usize);
 

@@ -1,7 +1,9 @@
 //! The readers, on real output: each value, and the effect of damage.
 
 mod every_file;
+mod faults;
 mod fio;
+mod fio_log;
 mod hyperfine;
 mod iozone;
 mod others;
