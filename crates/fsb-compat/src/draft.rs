@@ -213,6 +213,7 @@ impl Draft {
             let is_failed = |found: &Option<String>| workload.is_none() || found == workload;
             self.run.series.iter_mut().filter(|series| is_failed(&series.workload)).for_each(Series::fail);
             self.run.histograms.retain(|histogram| !is_failed(&histogram.workload));
+            self.run.timelines.retain(|timeline| !is_failed(&timeline.workload));
         }
         self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
         if self.unsaid > 0 {
