@@ -12,8 +12,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads bonnie++'s CSV.
 pub(crate) const TOOL: Tool = Tool {
     name: "bonnie++",
+    title: "bonnie++",
     about: "the CSV line of 1.9x and 2.00, alone or below the table",
     looks_for: "a CSV line that starts with two versions, as '1.98,2.00a,'",
+    values: "K/s of 1024 bytes, files/s; µs to s of the longest call and % of CPU (lower is better)",
+    repetition: "a CSV line",
     recognise,
     read,
 };

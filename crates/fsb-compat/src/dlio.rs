@@ -16,8 +16,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads DLIO's summaries.
 pub(crate) const TOOL: Tool = Tool {
     name: "dlio",
+    title: "DLIO",
     about: "summary.json of DLIO and MLPerf Storage, training: one run per file, the mean of its epochs",
     looks_for: "JSON with \"num_accelerators\" and \"metric\"",
+    values: "samples/s, MB/s, % of accelerator time",
+    repetition: "a file: the mean of its epochs",
     recognise: |head| {
         head.trim_ascii_start().strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start().starts_with(b"{")
             && holds(head, b"\"num_accelerators\"")

@@ -18,8 +18,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads elbencho's CSV and JSON.
 pub(crate) const TOOL: Tool = Tool {
     name: "elbencho",
+    title: "elbencho",
     about: "CSV and JSON results of 3.x, by its documentation: one run per repetition of a phase",
     looks_for: "the heading 'ISO date,label,path type,…', or JSON with \"phase_type\" and \"last_done\"",
+    values: "entries/s, IOPS, MiB/s; µs (lower is better)",
+    repetition: "a phase of an execution",
     recognise: |head| head_line(head).is_some_and(|line| is_csv(line) || is_live(line) || is_json(line)),
     read,
 };

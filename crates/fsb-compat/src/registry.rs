@@ -10,7 +10,8 @@ use crate::export::Exporter;
 use crate::identify::{FileKind, kind_of_input};
 use crate::tool::{Problem, ReadError, Tool};
 use crate::{
-    bonnie, dlio, elbencho, filebench, fio, io500, ior, iozone, kdiskmark, mdtest, phoronix, postmark, sysbench,
+    bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
+    pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
 };
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -29,10 +30,26 @@ pub static TOOLS: &[Tool] = &[
     ior::TOOL,
     mdtest::TOOL,
     io500::TOOL,
+    hyperfine::TOOL,
+    pgbench::TOOL,
+    fs_mark::TOOL,
+    dbench::TOOL,
+    ioping::TOOL,
+    stress_ng::TOOL,
+    smallfile::TOOL,
     elbencho::TOOL,
     kdiskmark::TOOL,
     dlio::TOOL,
 ];
+
+/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+pub fn tool_titles() -> String {
+    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
+    match titles.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => titles.concat(),
+    }
+}
 
 /// Every tool that plans can be exported to.
 pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];

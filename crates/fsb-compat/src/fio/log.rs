@@ -24,8 +24,11 @@ const NAME: &str = "fio-log";
 /// Reads fio's logs.
 pub(crate) const LOG: Tool = Tool {
     name: NAME,
+    title: "fio's logs",
     about: "logs of 3.x: bandwidth, IOPS, latency, histograms; by interval, or latency by operation",
     looks_for: "lines 'time, value, direction, block size, …' in a file *_bw.N.log, *_clat.N.log, …",
+    values: "KiB/s and IOPS; ns or ms (lower is better)",
+    repetition: "the logs of an execution",
     recognise: |head| head.split(|byte| *byte == b'\n').next().and_then(Layout::from_line).is_some(),
     read: |input| read(None, input),
 };

@@ -3,9 +3,12 @@
 mod every_file;
 mod fio;
 mod fio_log;
+mod hyperfine;
 mod iozone;
 mod others;
 mod ours;
+mod pgbench;
+mod small_tools;
 
 use std::path::{Path, PathBuf};
 
