@@ -13,8 +13,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads bonnie++'s CSV.
 pub(crate) const TOOL: Tool = Tool {
     name: "bonnie++",
+    title: "bonnie++",
     about: "the CSV line of 1.03, 1.04, 1.9x and 2.00, alone or below the table",
     looks_for: "a CSV line: '1.98,2.00a,HOST,…', or 27 columns of 1.03 with the size second",
+    values: "K/s of 1024 bytes, files/s; µs to s of the longest call and % of CPU (lower is better)",
+    repetition: "a CSV line",
     recognise,
     read,
 };

@@ -13,8 +13,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads the results of the phases of IO500.
 pub(crate) const TOOL: Tool = Tool {
     name: "io500",
+    title: "IO500",
     about: "output or result_summary.txt of the C program: the rate of each phase that counts for the score",
     looks_for: "a line such as '[RESULT] ior-easy-write 1.5 GiB/s : time 300.0 seconds'",
+    values: "GiB/s and kIOPS of each phase",
+    repetition: "a file",
     recognise: |head| holds(head, b"[RESULT") && (holds(head, b" GiB/s : time ") || holds(head, b" kIOPS : time ")),
     read,
 };

@@ -15,8 +15,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads IOR's text output.
 pub(crate) const TOOL: Tool = Tool {
     name: "ior",
+    title: "IOR",
     about: "text output of 3.0 to 4.x: each iteration of each test",
     looks_for: "the banner 'IOR-3.0: MPI Coordinated Test of Parallel I/O'",
+    values: "MiB/s and IOPS",
+    repetition: "an iteration (-i)",
     recognise,
     read,
 };

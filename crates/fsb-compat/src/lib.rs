@@ -8,26 +8,34 @@
 
 pub mod benas;
 mod bonnie;
+mod dbench;
 mod draft;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
 pub mod fio;
+mod fs_mark;
 pub mod horvath;
+mod hyperfine;
 mod identify;
 mod io500;
+mod ioping;
 mod ior;
 pub mod iozone;
+mod json;
 mod label;
 mod mdtest;
 mod message;
 mod options;
+mod pgbench;
 mod phoronix;
 pub mod pokorny;
 pub mod postmark;
 mod registry;
 #[cfg(test)]
 mod skeleton;
+mod smallfile;
+mod stress_ng;
 mod sysbench;
 mod text;
 mod tool;
@@ -35,5 +43,5 @@ mod unread;
 
 pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, identify, identify_file, read_file};
+pub use registry::{TOOLS, identify, identify_file, read_file, tool_titles};
 pub use tool::{CODES, Problem, ReadError, Tool};

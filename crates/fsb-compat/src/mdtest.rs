@@ -14,8 +14,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads mdtest's summaries.
 pub(crate) const TOOL: Tool = Tool {
     name: "mdtest",
+    title: "mdtest",
     about: "summaries of rates of 1.9 to 4.x: one run per summary, the mean of its iterations",
     looks_for: "the banner 'mdtest-4.0.0 was launched with'",
+    values: "operations/s",
+    repetition: "a summary, which has the means of its iterations",
     recognise,
     read,
 };

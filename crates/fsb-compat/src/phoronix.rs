@@ -16,8 +16,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads composite.xml.
 pub(crate) const TOOL: Tool = Tool {
     name: "phoronix",
+    title: "Phoronix Test Suite",
     about: "composite.xml of the Phoronix Test Suite: bar graphs, each repetition, one set per system",
     looks_for: "the element <PhoronixTestSuite>",
+    values: "the unit and the direction that the test states",
+    repetition: "a repetition, of each system",
     recognise,
     read,
 };

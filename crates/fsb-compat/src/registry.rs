@@ -11,7 +11,10 @@ use crate::identify::{FileKind, kind_of_input};
 use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
 use crate::unread;
-use crate::{bonnie, filebench, fio, io500, ior, iozone, mdtest, phoronix, postmark, sysbench};
+use crate::{
+    bonnie, dbench, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, mdtest, pgbench, phoronix,
+    postmark, smallfile, stress_ng, sysbench,
+};
 
 /// Bytes at the start of a file that decide which tool wrote it.
 const HEAD: usize = 64 * 1024;
@@ -28,7 +31,23 @@ pub static TOOLS: &[Tool] = &[
     ior::TOOL,
     mdtest::TOOL,
     io500::TOOL,
+    hyperfine::TOOL,
+    pgbench::TOOL,
+    fs_mark::TOOL,
+    dbench::TOOL,
+    ioping::TOOL,
+    stress_ng::TOOL,
+    smallfile::TOOL,
 ];
+
+/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+pub fn tool_titles() -> String {
+    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
+    match titles.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => titles.concat(),
+    }
+}
 
 /// Every tool that plans can be exported to.
 pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];

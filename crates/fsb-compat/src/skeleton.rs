@@ -15,8 +15,11 @@ use crate::tool::{ReadError, Tool};
 /// The entry for the registry.
 pub(crate) const TOOL: Tool = Tool {
     name: "skeleton",
+    title: "Skeleton",
     about: "a tool that exists only to be copied",
     looks_for: "the banner 'Skeleton'",
+    values: "MB/s of 10⁶ bytes",
+    repetition: "an execution",
     // No other tool's output may look like it: a test asks every tool about every golden file.
     recognise: |head| head.starts_with(b"Skeleton "),
     read,

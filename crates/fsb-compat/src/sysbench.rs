@@ -17,8 +17,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads reports of the file test.
 pub(crate) const TOOL: Tool = Tool {
     name: "sysbench",
+    title: "sysbench",
     about: "reports of 'sysbench fileio run' of 1.0 and 1.1, one or several in a file",
     looks_for: "a line that starts with 'sysbench 1.'",
+    values: "operations/s and MiB/s; ms (lower is better)",
+    repetition: "a report",
     recognise,
     read,
 };

@@ -12,10 +12,16 @@ use serde_json::{Map, Value};
 pub struct Tool {
     /// The name in lower case, as in [`Run::tool`].
     pub name: &'static str,
+    /// The name in texts, such as `IOzone`.
+    pub title: &'static str,
     /// One line of help: which versions and modes.
     pub about: &'static str,
     /// The feature that [`Tool::recognise`] looks for, for the message if no tool recognizes the file.
     pub looks_for: &'static str,
+    /// The units as printed. More is better unless the text says otherwise.
+    pub values: &'static str,
+    /// The part of the output that is one run.
+    pub repetition: &'static str,
     /// Whether a file that starts with these bytes (at most 64 KiB) is its output.
     pub recognise: fn(&[u8]) -> bool,
     /// Reads the results: one run for each execution that the input holds. Paths are left empty.

@@ -2,7 +2,7 @@
 
 use std::ops::Not;
 
-use fsb_model::set::{Point, Run, Series, Set};
+use fsb_model::set::{Failure, GapReason, Point, Run, Series, Set, Setting};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 use fsb_stats::compare::{ALL, CompareRequest, Document, Finding, OURS, Pooled, all_pairs, compare};
@@ -721,4 +721,163 @@ fn a_loss_of_thirty_percent_is_found() {
         })
         .sum();
     println!("{:.3} of the operations", operations as f64 / (13 * SPLITS) as f64);
+}
+
+// Runs of other tools that failed, or that have no value.
+
+/// Returns a run with one job `w`, whose write throughput is `value`.
+fn job(value: f64) -> Run {
+    run("fio", Some("w"), |file, record| (file == SIZES[0] && record == SIZES[0]).then_some(value))
+}
+
+/// Returns three runs with a spread of 1 % around `value`.
+fn jobs(value: f64) -> Vec<Run> {
+    [0.99, 1.0, 1.01].map(|factor| job(factor * value)).to_vec()
+}
+
+/// Returns a run whose only job failed.
+fn failed() -> Run {
+    let mut run = job(1e6);
+    run.series.iter_mut().for_each(Series::fail);
+    let text = "job 'w' failed: no space left on device (28)".to_owned();
+    run.failures.push(Failure { line: Some(7), workload: Some("w".to_owned()), text });
+    run
+}
+
+fn verdict_on<'d>(document: &'d Document, set: &str) -> &'d fsb_stats::compare::RunLevel {
+    document.operations[0].estimate.against[set].as_ref().expect("a ratio")
+}
+
+#[test]
+fn a_failed_run_beside_good_ones_withholds_the_verdict_of_its_set_alone() {
+    let sets = [
+        iozone::set("a", jobs(1e6)),
+        iozone::set("b", [jobs(2e6), vec![failed()]].concat()),
+        iozone::set("c", jobs(2e6)),
+    ];
+    let document = compare(&sets, &REQUEST).unwrap();
+    let (b, c) = (verdict_on(&document, "b"), verdict_on(&document, "c"));
+    assert_eq!((b.verdict, b.ci95, b.unjudged), (Verdict::NotJudged, None, Some(Unjudged::Failed)));
+    assert!((b.ratio - 2.0).abs() < 1e-9, "the ratio of the good runs is described");
+    assert_eq!((c.verdict, c.unjudged), (Verdict::Faster, None));
+    assert_eq!(document.operations[0].gaps["b"], GapReason::Failed);
+    assert!(document.findings.iter().all(|finding| finding.candidate != "b"));
+    assert_eq!(document.sets[1].runs, 3, "dead runs do not count");
+    assert_eq!(
+        document.warnings[..document.urgent],
+        ["b: file:7: job 'w' failed: no space left on device (28)", "b: 1 of 4 runs has no value"]
+    );
+    assert!(document.operations[0].classic.against["b"].as_ref().unwrap().t_verdict.is_none());
+    assert!(document.operations[0].classic.against["c"].as_ref().unwrap().t_verdict.is_some());
+}
+
+#[test]
+fn failed_runs_of_the_baseline_withhold_all_verdicts() {
+    let sets = [iozone::set("a", [jobs(1e6), vec![failed()]].concat()), iozone::set("b", jobs(2e6))];
+    let document = compare(&sets, &REQUEST).unwrap();
+    assert_eq!(verdict_on(&document, "b").unjudged, Some(Unjudged::Failed));
+    assert_eq!(document.operations[0].letters["b"], None);
+}
+
+#[test]
+fn a_run_without_a_value_is_not_left_out_quietly() {
+    let mut zero = job(1e6);
+    zero.series[0].fail();
+    zero.series[0].gaps[0].why = GapReason::Zero;
+    let sets = [iozone::set("a", jobs(1e6)), iozone::set("b", [jobs(1e6), vec![zero]].concat())];
+    let document = compare(&sets, &REQUEST).unwrap();
+    assert_eq!(verdict_on(&document, "b").unjudged, Some(Unjudged::NoValue));
+    assert_eq!(
+        document.warnings[..document.urgent],
+        ["b: 1 of 4 runs has no value", "b: 1 place without a value, not run: w: write at file:1"]
+    );
+}
+
+/// Returns a run with a rate that is too fast to measure, and the longest time of an operation.
+fn too_fast(longest: f64) -> Run {
+    let mut run = job(1e6);
+    run.series[0].fail();
+    run.series[0].gaps[0].why = GapReason::TooFast;
+    let points = vec![Point { file_size: None, record_size: None, value: longest, line: 1 }];
+    let metric = "latency_max".to_owned();
+    let (unit, better, gaps) = (Unit::Seconds, Better::Lower, Vec::new());
+    run.series.push(Series { metric, unit, better, points, gaps, ..run.series[0].clone() });
+    run
+}
+
+#[test]
+fn the_longest_operation_takes_the_place_of_no_rate() {
+    let sets = [("a", 0.001), ("b", 0.002)]
+        .map(|(name, longest)| iozone::set(name, [0.99, 1.0, 1.01].map(|factor| too_fast(factor * longest)).to_vec()));
+    let document = compare(&sets, &REQUEST).unwrap();
+    let [rate, longest] = document.operations.as_slice() else { panic!("{:?}", document.operations) };
+    assert_eq!((rate.metric.as_str(), rate.primary), ("throughput", true));
+    assert_eq!((rate.gaps["a"], rate.gaps["b"]), (GapReason::TooFast, GapReason::TooFast));
+    assert!(rate.classic.sets.values().all(Option::is_none));
+    let level = longest.estimate.against["b"].as_ref().unwrap();
+    assert!(!longest.primary && (level.ratio - 2.0).abs() < 1e-9);
+    assert_eq!((level.verdict, level.unjudged), (Verdict::NotJudged, Some(Unjudged::Maximum)));
+    assert!(document.findings.is_empty());
+}
+
+#[test]
+fn a_set_with_rates_beside_one_that_was_too_fast_is_not_judged_by_another_metric() {
+    let mut measured = jobs(1e6);
+    measured.iter_mut().zip([0.99, 1.0, 1.01]).for_each(|(run, factor)| {
+        run.series.push(too_fast(0.001 * factor).series.remove(1));
+    });
+    let sets = [iozone::set("a", measured), iozone::set("b", [1.0, 1.01, 1.02].map(too_fast).to_vec())];
+    let document = compare(&sets, &REQUEST).unwrap();
+    let primary: Vec<&str> =
+        document.operations.iter().filter(|operation| operation.primary).map(|operation| &*operation.metric).collect();
+    assert_eq!(primary, ["throughput"]);
+    assert!(document.operations[0].classic.sets["a"].is_some() && document.operations[0].classic.sets["b"].is_none());
+}
+
+#[test]
+fn settings_that_differ_are_named_once_for_all_workloads() {
+    let with = |depth: Option<&str>| -> Vec<Run> {
+        let setting = |workload: &str, name: &str, value: &str| Setting {
+            workload: Some(workload.to_owned()),
+            name: name.to_owned(),
+            value: value.to_owned(),
+        };
+        let mut runs = jobs(1e6);
+        for run in &mut runs {
+            for workload in ["w", "v"] {
+                run.settings.push(setting(workload, "ioengine", "psync"));
+                run.settings.extend(depth.map(|depth| setting(workload, "iodepth", depth)));
+            }
+        }
+        runs
+    };
+    let warning = |a: Option<&str>, b: Option<&str>| {
+        let sets = [iozone::set("a", with(a)), iozone::set("b", with(b))];
+        let warnings = compare(&sets, &REQUEST).unwrap().warnings;
+        warnings.into_iter().find(|warning| warning.contains("different settings"))
+    };
+    let expected = "the sets were made with different settings: iodepth (a: 1, b: 32) in 2 workloads";
+    assert_eq!(warning(Some("1"), Some("32")).as_deref(), Some(expected));
+    assert!(warning(None, Some("32")).unwrap().contains("iodepth (a: not set, b: 32)"));
+    assert_eq!(warning(Some("1"), Some("1")), None);
+}
+
+#[test]
+fn ratios_of_units_get_a_hint_and_others_do_not() {
+    let hint = |factor: f64| {
+        let sets = [iozone::set("a", jobs(1e6)), iozone::set("b", jobs(factor * 1e6))];
+        let warnings = compare(&sets, &REQUEST).unwrap().warnings;
+        warnings.into_iter().find(|warning| warning.contains("another unit"))
+    };
+    for (factor, text) in [
+        (1024.0, "the ratio of 1024 at w: write is near 1024"),
+        (1.0 / 1000.0, "the ratio of 1000 at w: write is near 1000"),
+        (8.0, "near 8:"),
+        (1e6, "near 1000000"),
+    ] {
+        assert!(hint(factor).is_some_and(|hint| hint.contains(text)), "{factor}: {:?}", hint(factor));
+    }
+    for factor in [1.0, 2.0, 7.0, 9.0, 900.0, 1100.0] {
+        assert_eq!(hint(factor), None, "{factor}");
+    }
 }

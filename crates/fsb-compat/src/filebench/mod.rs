@@ -17,8 +17,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads filebench's summaries.
 pub(crate) const TOOL: Tool = Tool {
     name: "filebench",
+    title: "filebench",
     about: "summaries of 1.5 and their breakdown by operation",
     looks_for: "the banner 'Filebench Version' or a line 'IO Summary'",
+    values: "ops/s, MB/s of 1024² bytes; ms per operation (lower is better)",
+    repetition: "a report",
     recognise,
     read,
 };

@@ -28,8 +28,11 @@ pub(crate) use export::EXPORTER;
 /// Reads fio's JSON.
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
+    title: "fio",
     about: "JSON and json+ of 2.x and 3.x: per job and direction, grouped or not, unified",
     looks_for: "JSON with \"fio version\", from --output-format=json or json+",
+    values: "B/s (before 3.0 KiB/s) and IOPS; ns or µs (lower is better)",
+    repetition: "an execution: the last report of --status-interval",
     recognise,
     read,
 };

@@ -28,8 +28,11 @@ pub use sheet::{Sheet, SheetError};
 /// Reads IOzone's text output.
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
+    title: "IOzone",
     about: "text output of 3.327 to 3.5xx: automatic mode, one size, -R, -t, -N, -O, -+u",
     looks_for: "its banner, the heading 'kB reclen write', or a report of -R",
+    values: "kB/s of 1024 bytes, with -O ops/s, with -N µs per operation (lower is better)",
+    repetition: "an execution",
     recognise,
     read,
 };

@@ -13,8 +13,11 @@ use crate::tool::{ReadError, Tool};
 /// Reads PostMark's reports.
 pub(crate) const TOOL: Tool = Tool {
     name: "postmark",
+    title: "PostMark",
     about: "reports of 1.5x and of 'fsb postmark' ('set report verbose', the default)",
     looks_for: "the banner 'PostMark v1.5' or the line 'seconds of transactions'",
+    values: "bytes/s in binary units, files/s and transactions/s",
+    repetition: "a report",
     recognise,
     read,
 };

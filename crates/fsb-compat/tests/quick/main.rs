@@ -3,9 +3,12 @@
 mod every_file;
 mod faults;
 mod fio;
+mod hyperfine;
 mod iozone;
 mod others;
 mod ours;
+mod pgbench;
+mod small_tools;
 
 use std::path::{Path, PathBuf};
 

@@ -456,7 +456,7 @@ pub(super) fn cell(operation: &Operation, set: &SetStatistics<'_>) -> CellView {
     }
 }
 
-/// Returns the name of a row. It has the metric if that is no rate. The label of the pool says that it is one.
+/// Returns the name of a row. It contains the metric unless that is a rate. The label of the pool says that it is one.
 fn label(operation: &Operation, ours: bool) -> String {
     if operation.workload.is_none() && operation.operation == ALL {
         return "ALL, pooled".to_owned();

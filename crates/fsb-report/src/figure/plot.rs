@@ -155,10 +155,13 @@ impl Plot {
         let facts = facts.join(" · ");
         self.paragraph(explanation);
         self.paragraph(&facts);
+        let mut description = format!("{} {explanation} {facts}", view.headline());
         if let Some(warning) = view.warnings[..view.urgent].first() {
-            self.paragraph(&format!("Warning: {warning}."));
+            let warning = format!("Warning: {warning}.");
+            self.paragraph(&warning);
+            description = format!("{description} {warning}");
         }
-        self.end(view.title.clone(), format!("{} {explanation} {facts}", view.headline()))
+        self.end(view.title.clone(), description)
     }
 
     /// Ends below what was added last.

@@ -43,13 +43,18 @@ Examples:
   fsb compare xfs/ ext4/ btrfs/ --baseline ext4 --detail random_read
   fsb compare 'old=old*.json' 'new=new*.json' --fail-if slower --theta 5%";
 
+/// Returns the text of `--help`, with the tools of the registry.
+fn long_about() -> String {
+    format!(
+        "Compare sets of results: fsb's, fio's, IOzone's and others\n\nReads results of fsb, {}. A PATH is a file, a \
+         directory, a quoted pattern, or a run directory or published page of fsb, which holds one set per target.",
+        fsb_compat::tool_titles()
+    )
+}
+
 /// Compare sets of results: fsb's, fio's, IOzone's and others
-///
-/// Reads results of fsb, fio, IOzone, bonnie++, PostMark, filebench, sysbench, IOR, mdtest and the Phoronix Test Suite. A
-/// PATH is a file, a directory, a quoted pattern, or a run directory or published page of fsb, which holds one set per
-/// target.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, long_about = long_about())]
 #[command(override_usage = "fsb compare [OPTIONS] [NAME=]PATH[,PATH…] …")]
 pub struct Arguments {
     /// Set of results to compare

@@ -1,5 +1,6 @@
 //! Documentation that is generated from the source.
 
+mod parts;
 mod plan_schema;
 
 use std::fmt::Write;
@@ -64,8 +65,21 @@ const FILES: &[GeneratedFile] = &[
 
 /// Writes the files that are out of date, or lists them and fails.
 pub fn run(options: &Options) -> anyhow::Result<()> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = root.join("docs");
     let mut outdated = Vec::new();
+    for part in parts::PARTS {
+        let path = root.join(part.path);
+        let found = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = part.replace(&found)?;
+        if found == text {
+            continue;
+        }
+        outdated.push(part.path.to_owned());
+        if !options.check {
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+    }
     for file in FILES {
         let (path, text) = (docs.join(file.path), (file.produce)());
         if fs::read_to_string(&path).is_ok_and(|found| found == text) {

@@ -1,6 +1,7 @@
 //! `fsb compare`: results of other tools and of fsb, from files to the JSON document.
 
 mod output;
+mod tools;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -220,8 +221,7 @@ fn the_tools_are_listed() {
     let output = fsb(scratch.path(), &["list", "tools"]);
     expect_code(&output, 0);
     let text = crate::common::stdout(&output);
-    let known =
-        ["iozone", "fio", "bonnie++", "postmark", "filebench", "phoronix", "sysbench", "ior", "mdtest", "io500"];
+    let known = fsb_compat::TOOLS.iter().map(|tool| tool.name);
     for tool in known {
         assert!(text.lines().any(|line| line.starts_with(&format!("{tool} "))), "{tool} in {text}");
     }
@@ -943,4 +943,79 @@ fn sets_with_nothing_in_common_are_told_what_each_has() {
     }
     let no_size = refused(scratch.path(), &["large.iozone", "small.iozone"], "compare/nothing-to-compare");
     assert_messages("compare_nothing_in_common", scratch.path(), &format!("{no_operation}\n\n{no_size}\n"));
+}
+
+// Results of runs that failed.
+
+/// Writes a result of fio with one job for each entry: its name, the kernel's error, and the rate in KiB/s.
+fn fio_result(directory: &Path, name: &str, jobs: &[(&str, i32, u64)]) {
+    let jobs = jobs.iter().map(|(job, error, rate)| {
+        serde_json::json!({
+            "jobname": job, "groupid": 0, "error": error, "job options": {"rw": "write", "bs": "4k", "size": "1g"},
+            "write": {"io_bytes": rate * 1024, "total_ios": 1000, "bw_bytes": rate * 1024, "iops": rate / 4},
+        })
+    });
+    let document = serde_json::json!({"fio version": "fio-3.36", "jobs": jobs.collect::<Vec<_>>()});
+    fs::write(directory.join(name), serde_json::to_string_pretty(&document).unwrap()).unwrap();
+}
+
+/// Writes `old1` to `old3` with the jobs `r` and `w`, and `new1` to `new3` with these jobs.
+fn fio_sides(directory: &Path, new: &[(&str, i32, u64)]) {
+    for run in 0..3 {
+        let jobs = |jobs: &[(&'static str, i32, u64)]| -> Vec<(&'static str, i32, u64)> {
+            jobs.iter().map(|(job, error, rate)| (*job, *error, rate + 40 * run)).collect()
+        };
+        fio_result(directory, &format!("old{}", run + 1), &jobs(&[("r", 0, 40_000), ("w", 0, 40_000)]));
+        let new: Vec<(&str, i32, u64)> = new.iter().map(|(job, error, rate)| (*job, *error, rate + 40 * run)).collect();
+        fio_result(directory, &format!("new{}", run + 1), &new);
+    }
+}
+
+#[test]
+fn a_failed_job_is_not_judged_in_any_format_and_does_not_pass() {
+    let scratch = scratch();
+    fio_sides(scratch.path(), &[("r", 0, 40_000), ("w", 28, 90_000)]);
+    let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
+    expect_code(&output, 2);
+    let failures = undecided(&output)["failures"].to_string();
+    assert!(failures.contains("job 'w' failed: no space left on device (28)"), "{failures}");
+    let sides = [format!("old={}", THREE[0]), format!("new={}", THREE[1])];
+    for format in ["text", "markdown", "html", "latex", "svg", "json", "xlsx"] {
+        let file = format!("report.{format}");
+        let arguments = ["compare", &sides[0], &sides[1], "--format", format, "-o", &file];
+        expect_code(&fsb(scratch.path(), &arguments), 0);
+        let report = fs::read(scratch.path().join(&file)).unwrap();
+        let report = String::from_utf8_lossy(&report);
+        let named = report.split_whitespace().collect::<Vec<_>>().join(" ").replace("&#39;", "'");
+        assert!(format == "xlsx" || named.contains("no space left on device (28)"), "{format}: {report}");
+        assert!(!report.contains("+125"), "{format}: {report}");
+    }
+    let shown = fsb(scratch.path(), &["compare", &sides[0], &sides[1]]);
+    assert!(stdout(&shown).starts_with("warning: new: new1:"), "{}", stdout(&shown));
+    assert!(unwrapped(&shown).contains("w: write 39.1 MiB/s ran and failed"), "{}", stdout(&shown));
+}
+
+#[test]
+fn a_missing_job_and_a_dead_run_beside_good_ones_do_not_pass() {
+    let scratch = scratch();
+    fio_sides(scratch.path(), &[("r", 0, 40_000)]);
+    let output = gate(scratch.path(), THREE[0], THREE[1], &[]);
+    expect_code(&output, 2);
+    assert_eq!(undecided(&output)["missing"], serde_json::json!(["new at w: write"]));
+    // Equal files would be copies.
+    fio_sides(scratch.path(), &[("r", 0, 40_010), ("w", 0, 40_010)]);
+    expect_code(&gate(scratch.path(), THREE[0], THREE[1], &[]), 0);
+    fio_result(scratch.path(), "dead", &[("r", 122, 10), ("w", 122, 10)]);
+    let output = gate(scratch.path(), THREE[0], "new1,new2,new3,dead", &[]);
+    expect_code(&output, 2);
+    let failures = undecided(&output)["failures"].to_string();
+    assert!(failures.contains("dead:") && failures.contains("new: 1 of 4 runs has no value"), "{failures}");
+}
+
+#[test]
+fn sets_without_a_value_are_refused_with_the_cause() {
+    let scratch = scratch();
+    fio_sides(scratch.path(), &[("w", 122, 90_000)]);
+    let text = refused(scratch.path(), &["old=old1", "new=new1"], "compare/nothing-to-compare");
+    assert!(text.contains("new1:") && text.contains("disk quota exceeded (122)"), "{text}");
 }

@@ -1,0 +1,424 @@
+//! pgbench of PostgreSQL 9.x to 18: its final report with the statistics of scripts and statements, its progress lines,
+//! and its logs.
+
+mod log;
+
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, Unit};
+use fsb_model::set::Run;
+
+use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::text::{Line, Lines, fixed, holds, whole};
+use crate::tool::{ReadError, Tool};
+
+/// Reads reports and logs of pgbench.
+pub(crate) const TOOL: Tool = Tool {
+    name: "pgbench",
+    title: "pgbench",
+    about: "final reports of 9.x to 18 (-r, several scripts), -P lines alone, and --log files",
+    looks_for: "the lines 'transaction type: …' or 'progress: … tps', or the columns of a log",
+    values: "transactions/s without connecting; ms, in logs µs (lower is better)",
+    repetition: "a report, or the log of an execution",
+    recognise,
+    read,
+};
+
+/// The operation of transactions.
+const TRANSACTION: &str = "transaction";
+
+/// The number of characters of a statement in its name.
+const LONGEST_STATEMENT: usize = 60;
+
+/// The rate of 9.x to 13 that includes the time of connecting.
+const RATE_WITH_CONNECTIONS: MetricKind = MetricKind {
+    name: "operation_rate_with_connections",
+    unit: Unit::OperationsPerSecond,
+    better: Better::Higher,
+    role: Role::Cost,
+    about: "Transactions per second, with the time of the first connections.",
+};
+
+const LATENCY_DEVIATION: MetricKind = MetricKind {
+    name: "latency_stddev",
+    unit: Unit::Seconds,
+    better: Better::Lower,
+    role: Role::Cost,
+    about: "Standard deviation of the times of single operations.",
+};
+
+const CONNECTION_TIME: MetricKind = MetricKind {
+    name: "connection_time",
+    about: "Time of connecting to the server: of all clients at the start, or the mean of a connection.",
+    ..LATENCY_DEVIATION
+};
+
+const SCHEDULE_LAG: MetricKind = MetricKind {
+    name: "schedule_lag_mean",
+    about: "Mean time from the scheduled to the real start of a transaction.",
+    ..LATENCY_DEVIATION
+};
+
+/// The times of a report, without their `average = ` and unit.
+static TIMES: [(&str, MetricKind); 4] = [
+    ("latency average", LATENCY_MEAN),
+    ("latency stddev", LATENCY_DEVIATION),
+    ("initial connection time", CONNECTION_TIME),
+    ("average connection time", CONNECTION_TIME),
+];
+
+/// The settings of a report that change the work but do not name it.
+static SETTINGS: [&str; 7] = [
+    "number of threads",
+    "number of transactions per client",
+    "duration",
+    "maximum number of tries",
+    "partition method",
+    "partitions",
+    "query mode",
+];
+
+/// Messages about a client or the run that ended before its time. Until 11 they have no prefix.
+static FAILURES: [&str; 6] = [
+    "pgbench: error: ",
+    "pgbench: fatal: ",
+    "Run was aborted",
+    "pgbench: Run was aborted",
+    "connection to server at ",
+    "connection to database ",
+];
+
+fn recognise(head: &[u8]) -> bool {
+    let progress = |line: &[u8]| line.starts_with(b"progress: ") && holds(line, b" tps, lat ");
+    let report = holds(head, b"transaction type: ") && holds(head, b"scaling factor: ");
+    let start = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
+    let banner =
+        [&b"pgbench ("[..], b"pgbench: error: ", b"pgbench: fatal: "].iter().any(|text| start.starts_with(text));
+    report || banner || log::recognise(head) || head.split(|byte| *byte == b'\n').take(100).any(progress)
+}
+
+fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
+    let mut lines = Lines::new(input);
+    let mut runs = Runs::new(TOOL.name);
+    let mut report = Report::new(None);
+    let mut is_first = true;
+    while let Some(line) = lines.next()? {
+        if std::mem::take(&mut is_first) && log::is_line(line.bytes) {
+            let first = line.bytes.to_vec();
+            return log::read(&first, &mut lines, runs);
+        }
+        let text = line.text();
+        if let Some(next) = report.next_report(&text) {
+            std::mem::replace(&mut report, next).finish(&mut runs)?;
+        } else {
+            report.take(&line, &text)?;
+        }
+    }
+    report.finish(&mut runs)?;
+    runs.finish(|| "it holds no final report and no progress lines: the run did not end".to_owned())
+}
+
+/// Returns whether pgbench says in this line that a client or the run ended before its time.
+fn is_failure(text: &str) -> bool {
+    let aborted = text.contains("client ") || text.contains("Client ");
+    FAILURES.iter().any(|start| text.starts_with(start)) || aborted && text.contains(" aborted in ")
+}
+
+/// One report while it is read.
+struct Report {
+    draft: Draft,
+    /// `TPC-B (sort of)`, or the name of a script.
+    script: Option<String>,
+    scale: Option<String>,
+    clients: Option<String>,
+    mode: Option<String>,
+    reconnects: bool,
+    /// The script whose statistics follow, if the report has several.
+    section: Option<String>,
+    scripts: Vec<String>,
+    in_statements: bool,
+    /// The number of occurrences of a statement, by script.
+    statements: HashMap<(Option<String>, String), usize>,
+    has_rate: bool,
+    /// Seconds and transactions of the progress lines, and the line of the last one.
+    progress: Progress,
+}
+
+/// The sum of the progress lines.
+#[derive(Default)]
+struct Progress {
+    end: f64,
+    seconds: f64,
+    transactions: f64,
+    line: u32,
+    count: usize,
+}
+
+impl Report {
+    fn new(version: Option<String>) -> Self {
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.version = version;
+        draft.run.clock_resolution = Some(1e-6);
+        Report {
+            draft,
+            script: None,
+            scale: None,
+            clients: None,
+            mode: None,
+            reconnects: false,
+            section: None,
+            scripts: Vec::new(),
+            in_statements: false,
+            statements: HashMap::new(),
+            has_rate: false,
+            progress: Progress::default(),
+        }
+    }
+
+    /// Returns an empty report if this line starts another one. Versions before 14 do not print a banner.
+    fn next_report(&self, text: &str) -> Option<Report> {
+        if let Some(version) = text.strip_prefix("pgbench (") {
+            let version = version.split([' ', ')']).next().filter(|version| !version.is_empty());
+            return Some(Report::new(version.map(str::to_owned)));
+        }
+        let starts = text.starts_with("starting vacuum...") || text.starts_with("progress: ");
+        (starts && self.has_rate).then(|| Report::new(self.draft.run.version.clone()))
+    }
+
+    fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        if is_failure(text) {
+            self.draft.fail(line.number, None, line.excerpt());
+        } else if text.starts_with("pgbench: warning: ") {
+            self.draft.remark(line.number, line.excerpt());
+        } else if let Some(found) = text.strip_prefix("transaction type: ") {
+            self.script = Some(script_name(found));
+        } else if let Some(found) = text.strip_prefix("progress: ") {
+            self.progress.take(line, found);
+        } else if let Some(found) = text.strip_prefix("SQL script ") {
+            let name = found.split_once(": ").map_or(found, |(_, name)| name);
+            (self.section, self.in_statements) = (Some(script_name(name)), false);
+        } else if text.contains("statement latencies in milliseconds") {
+            self.in_statements = true;
+        } else if self.in_statements && line.bytes.starts_with(b" ") | line.bytes.starts_with(b"\t") {
+            return self.statement(line, text);
+        } else {
+            return self.fact(line, text.trim_start_matches("- "));
+        }
+        Ok(())
+    }
+
+    /// Reads a line of the report such as `scaling factor: 1` or `latency average = 3.877 ms`.
+    fn fact(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        if let Some(found) = text.strip_prefix("tps = ") {
+            return self.rate(line, found);
+        }
+        if let Some((label, value)) = text.split_once(" = ").or_else(|| text.split_once(": ")) {
+            if let Some((_, metric)) = TIMES.iter().find(|(known, _)| *known == label) {
+                return self.time(line, metric, value);
+            }
+            if label == "rate limit schedule lag" {
+                let mean = value.strip_prefix("avg ").and_then(|value| value.split_once(' ')).map(|(mean, _)| mean);
+                return self.time(line, &SCHEDULE_LAG, &format!("{} ms", mean.unwrap_or_default()));
+            }
+            self.label(line, label, value);
+        }
+        if let Some((_, rest)) = text.split_once(" transactions (").filter(|_| self.section.is_some()) {
+            let found = rest.split_once("tps = ").and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or_default();
+            return self.number(line, &OPERATION_RATE, "tps", found, 1.0);
+        }
+        Ok(())
+    }
+
+    fn label(&mut self, line: &Line, label: &str, value: &str) {
+        let place = match label {
+            "scaling factor" => &mut self.scale,
+            "number of clients" => &mut self.clients,
+            "query mode" => &mut self.mode,
+            "weight" => {
+                let weight = value.split(' ').next().unwrap_or_default();
+                self.scripts.push(format!("{}@{weight}", self.section.as_deref().unwrap_or_default()));
+                return;
+            }
+            "number of failed transactions" | "number of transactions skipped" if self.section.is_none() => {
+                return self.share(line, label, value);
+            }
+            _ if label.starts_with("number of transactions above the ") && self.section.is_none() => {
+                return self.share(line, label, value);
+            }
+            _ => {
+                if SETTINGS.contains(&label) {
+                    self.draft.setting(None, label, value);
+                }
+                return;
+            }
+        };
+        *place = Some(value.to_owned());
+    }
+
+    /// Remarks on transactions that failed, were skipped or took too long: `953 (58.395%)`, `125/164 (76.220%)`.
+    fn share(&mut self, line: &Line, label: &str, value: &str) {
+        let count = value.split([' ', '/']).next().and_then(|count| whole(count.as_bytes()));
+        if label.starts_with("number of transactions above the ") {
+            let limit =
+                label.trim_start_matches("number of transactions above the ").trim_end_matches(" latency limit");
+            self.draft.setting(None, "latency limit", limit);
+        }
+        if count.is_some_and(|count| count > 0) {
+            let note = match label {
+                "number of failed transactions" => "; tps counts the others, the mean latency counts all",
+                "number of transactions skipped" => "; tps counts the others",
+                _ => "",
+            };
+            self.draft.remark(line.number, format_args!("{}: {value}{note}", label.trim_start_matches("number of ")));
+        }
+    }
+
+    /// Reads `257.932422 (including reconnection times)`.
+    fn rate(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        let Some((number, kind)) = text.split_once(" (").filter(|_| text.ends_with(')')) else {
+            self.odd(line);
+            return Ok(());
+        };
+        self.has_rate = true;
+        let metric = match kind.trim_end_matches(')') {
+            "including connections establishing" => RATE_WITH_CONNECTIONS,
+            "including reconnection times" => {
+                self.reconnects = true;
+                OPERATION_RATE
+            }
+            "excluding connections establishing" | "without initial connection time" => OPERATION_RATE,
+            _ => {
+                self.odd(line);
+                return Ok(());
+            }
+        };
+        self.number(line, &metric, "tps", number, 1.0)
+    }
+
+    /// Reads `3.877 ms`, in 15 and later with ` (including failures)`.
+    fn time(&mut self, line: &Line, metric: &MetricKind, text: &str) -> Result<(), ReadError> {
+        let number = text.split_once(" ms").map(|(number, _)| number).unwrap_or_default();
+        self.number(line, metric, "ms", number, 1e-3)
+    }
+
+    fn number(
+        &mut self,
+        line: &Line,
+        metric: &MetricKind,
+        unit: &str,
+        text: &str,
+        factor: f64,
+    ) -> Result<(), ReadError> {
+        let Some(number) = fixed(text, 3..=6).filter(|_| line.ended || unit == "tps" || text.contains('.')) else {
+            self.odd(line);
+            return Ok(());
+        };
+        let value = number.value * factor;
+        let value = if metric.unit == Unit::Seconds { time(value) } else { rate(value) };
+        let workload = self.workload();
+        let name = Name { workload: Some(&workload), operation: TRANSACTION };
+        self.draft.add(name, metric, unit, Position { line: line.number, ..Position::default() }, value)
+    }
+
+    /// Reads a line of `-r`: the mean time of a statement, since 15 its failures, and its text. Commands of pgbench
+    /// itself, such as `\set`, do not reach the server and are left out.
+    fn statement(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        let Some((number, rest)) = text.split_once(char::is_whitespace) else { return Ok(()) };
+        let rest = rest.trim_start();
+        let statement = match rest.split_once(char::is_whitespace) {
+            Some((failures, statement)) if whole(failures.as_bytes()).is_some() => statement.trim_start(),
+            _ => rest,
+        };
+        if !line.ended || statement.is_empty() || statement.starts_with('\\') {
+            return Ok(());
+        }
+        let Some(number) = fixed(number, 3..=6) else {
+            self.odd(line);
+            return Ok(());
+        };
+        let short: String = statement.chars().take(LONGEST_STATEMENT).collect();
+        let short = if short.len() < statement.len() { format!("{short}…") } else { short };
+        let count = self.statements.entry((self.section.clone(), short.clone())).or_default();
+        *count += 1;
+        let operation = if *count > 1 { format!("{short} #{count}") } else { short };
+        let workload = self.workload();
+        let name = Name { workload: Some(&workload), operation: &operation };
+        let place = Position { line: line.number, ..Position::default() };
+        self.draft.add(name, &LATENCY_MEAN, "ms", place, time(number.value / 1e3))
+    }
+
+    /// Returns the script, the scale and the clients, which make the work.
+    fn workload(&self) -> String {
+        let script = self.section.as_ref().or(self.script.as_ref());
+        let Some(script) = script else { return "settings unknown".to_owned() };
+        let mut name = script.clone();
+        if let Some(scale) = &self.scale {
+            name += &format!(", scale {scale}");
+        }
+        if let Some(clients) = &self.clients {
+            name += &format!(", {clients} client{}", if clients == "1" { "" } else { "s" });
+        }
+        if let Some(mode) = self.mode.as_ref().filter(|mode| *mode != "simple") {
+            name += &format!(", {mode}");
+        }
+        name
+    }
+
+    fn odd(&mut self, line: &Line) {
+        self.draft.remark(line.number, format_args!("no number of the report, left out: '{}'", line.excerpt()));
+    }
+
+    /// Ends the report: without a final one, the progress lines give the rate.
+    fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
+        if !self.scripts.is_empty() {
+            self.draft.setting(None, "scripts", self.scripts.join(", "));
+        }
+        if self.reconnects {
+            self.draft.setting(None, "connections", "one for each transaction (-C)");
+        }
+        if !self.has_rate && self.progress.seconds > 0.0 {
+            let text = format!(
+                "no final report: pgbench was stopped, or the file holds its stderr alone; the rate is that of its {} \
+                 progress lines",
+                self.progress.count
+            );
+            self.draft.remark(self.progress.line, text);
+            let workload = self.workload();
+            let name = Name { workload: Some(&workload), operation: TRANSACTION };
+            let place = Position { line: self.progress.line, ..Position::default() };
+            self.draft.add(name, &OPERATION_RATE, "tps", place, rate(self.progress.mean()))?;
+        } else if !self.has_rate && self.draft.has_values() {
+            self.draft.remark(None, "no line 'tps = …': pgbench was stopped, or the file is cut");
+        }
+        runs.push(self.draft)
+    }
+}
+
+impl Progress {
+    /// Reads `5.0 s, 2400.0 tps, lat 0.829 ms stddev 0.556`.
+    fn take(&mut self, line: &Line, text: &str) {
+        let mut fields = text.split(", ");
+        let seconds = fields.next().and_then(|field| field.strip_suffix(" s")).and_then(|text| fixed(text, 1..=3));
+        let rate = fields.next().and_then(|field| field.strip_suffix(" tps")).and_then(|text| fixed(text, 1..=1));
+        let (Some(seconds), Some(rate)) = (seconds, rate) else { return };
+        // With --progress-timestamp the first line has no start.
+        let is_timestamp = self.count == 0 && seconds.value > 1e9;
+        let length = if is_timestamp { 0.0 } else { seconds.value - self.end };
+        (self.end, self.line, self.count) = (seconds.value, line.number, self.count + 1);
+        if length > 0.0 {
+            self.seconds += length;
+            self.transactions += rate.value * length;
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        self.transactions / self.seconds
+    }
+}
+
+/// Returns the name of a script without its path, or that of a built-in one.
+fn script_name(text: &str) -> String {
+    let builtin = text.strip_prefix("<builtin: ").and_then(|text| text.strip_suffix('>'));
+    builtin.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text)).to_owned()
+}
