@@ -9,7 +9,7 @@ use std::io::BufRead;
 use std::path::Path;
 
 use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, THROUGHPUT, Unit};
-use fsb_model::set::{Histogram, Run};
+use fsb_model::set::{Histogram, Run, Timeline};
 
 use super::latency::{Latency, TOTAL_LATENCY_MEAN};
 use super::log_line::{Layout, Row, bin_of, bin_time};
@@ -110,6 +110,9 @@ const NO_NAME: &str = "only its name says what it measures; give the file the na
 const OLD: &str = "it has no column of the priority, so an old fio wrote it: times are microseconds before 3.0 and \
                    nanoseconds since, which a log does not say; use fio's JSON";
 
+/// The number of intervals that a timeline keeps at least, if a log has as many.
+const MOST_INTERVALS: usize = 500;
+
 /// The directions of a log, in fio's numbers.
 static WAYS: [&str; 3] = ["read", "write", "trim"];
 
@@ -126,9 +129,9 @@ struct Log {
 #[derive(Default)]
 struct Samples {
     line: Option<u32>,
-    /// The sum of interval means, each times its milliseconds.
-    integral: f64,
-    milliseconds: f64,
+    /// The intervals, of which neighbours are merged if there are many.
+    intervals: Vec<Interval>,
+    /// The first interval, until its length is known.
     first: Option<(u64, u64)>,
     previous: Option<u64>,
     operations: u64,
@@ -138,6 +141,22 @@ struct Samples {
     has_sizes: bool,
     /// The number of operations by nanoseconds.
     bins: BTreeMap<u64, u64>,
+}
+
+/// An interval: its end and length in milliseconds, and its mean times its length.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    end: u64,
+    length: f64,
+    integral: f64,
+}
+
+impl Interval {
+    fn merge(pair: &[Interval]) -> Interval {
+        let sum = |of: fn(&Interval) -> f64| pair.iter().map(of).sum();
+        let end = pair.last().map_or(0, |last| last.end);
+        Interval { end, length: sum(|one| one.length), integral: sum(|one| one.integral) }
+    }
 }
 
 impl Log {
@@ -185,21 +204,25 @@ impl Samples {
     fn add_interval(&mut self, end: u64, value: u64) -> bool {
         match self.previous {
             Some(previous) if end < previous => return false,
-            Some(previous) => self.weigh(end - previous, value),
+            Some(previous) => {
+                if let Some((first, value)) = self.first.take() {
+                    self.push(first, (end - previous).min(first), value);
+                }
+                self.push(end, end - previous, value);
+            }
             // Its length is known from the next one: times may begin at any moment (`--log_unix_epoch`).
             None => self.first = Some((end, value)),
-        }
-        if let (Some(previous), Some((first, value))) = (self.previous, self.first) {
-            self.weigh((end - previous).min(first), value);
-            self.first = None;
         }
         self.previous = Some(end);
         true
     }
 
-    fn weigh(&mut self, milliseconds: u64, value: u64) {
-        self.integral += value as f64 * milliseconds as f64;
-        self.milliseconds += milliseconds as f64;
+    fn push(&mut self, end: u64, milliseconds: u64, value: u64) {
+        let length = milliseconds as f64;
+        self.intervals.push(Interval { end, length, integral: value as f64 * length });
+        if self.intervals.len() == 2 * MOST_INTERVALS {
+            self.intervals = self.intervals.chunks(2).map(Interval::merge).collect();
+        }
     }
 
     fn add_operation(&mut self, row: &Row) {
@@ -229,7 +252,22 @@ impl Samples {
     fn mean_over_time(&self) -> Option<f64> {
         // A single interval has no length that is known, and needs none.
         let only = self.first.map(|(_, value)| value as f64);
-        only.or_else(|| (self.milliseconds > 0.0).then(|| self.integral / self.milliseconds))
+        let all = Interval::merge(&self.intervals);
+        only.or_else(|| (all.length > 0.0).then(|| all.integral / all.length))
+    }
+
+    /// Returns the values of intervals in units of `unit`, with their ends in seconds from the start of the first.
+    fn timeline(&self, name: Name, metric: &MetricKind, unit: f64) -> Option<Timeline> {
+        let first = self.intervals.first()?;
+        let start = first.end as f64 - first.length;
+        let measured = self.intervals.iter().filter(|interval| interval.length > 0.0);
+        let point = |one: &Interval| ((one.end as f64 - start) / 1e3, one.integral / one.length * unit);
+        Some(Timeline {
+            workload: name.workload.map(str::to_owned),
+            operation: name.operation.to_owned(),
+            metric: metric.name.to_owned(),
+            points: measured.map(point).collect(),
+        })
     }
 
     fn keep(self, kind: LogKind, name: Name, draft: &mut Draft) -> Result<(), ReadError> {
@@ -239,6 +277,7 @@ impl Samples {
             let (metric, unit, found) = kind.of_intervals();
             let value = if metric.unit == Unit::Seconds { time(mean * unit) } else { rate(mean * unit) };
             draft.add(name, metric, found, place, value)?;
+            draft.run.timelines.extend(self.timeline(name, metric, unit));
         }
         if self.operations == 0 {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fsb_model::set::{Histogram, Remark, Run, Series};
+use fsb_model::set::{Histogram, Remark, Run, Series, Timeline};
 
 use super::log_name::LogName;
 use crate::tool::ReadError;
@@ -38,6 +38,15 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
                 joined.series.push(series);
             }
         }
+        let known = |timeline: &Timeline| {
+            let same = |other: &Timeline| {
+                (&other.workload, &other.operation, &other.metric)
+                    == (&timeline.workload, &timeline.operation, &timeline.metric)
+            };
+            joined.timelines.iter().any(same)
+        };
+        let timelines: Vec<Timeline> = run.timelines.into_iter().filter(|timeline| !known(timeline)).collect();
+        joined.timelines.extend(timelines);
         for histogram in run.histograms {
             let same =
                 |other: &Histogram| (&other.workload, &other.operation) == (&histogram.workload, &histogram.operation);

@@ -29,6 +29,11 @@ fn intervals_are_one_run_with_their_mean_over_time() {
     let read = series(&run, "read", "throughput");
     assert_eq!((read.workload.as_deref(), read.found_unit.as_str(), read.points.len()), (Some("job 1"), "KiB/s", 1));
     assert!(series(&run, "write", "throughput").points[0].value < mean * 1024.0);
+    let rates = [3200.0, 3208.0, 3200.0, 3200.0, 3206.0].map(|rate| rate * 1024.0);
+    let ends = [0.5, 1.0, 1.5, 2.001, 2.5];
+    let timeline = &run.timelines[0];
+    assert_eq!((timeline.operation.as_str(), timeline.metric.as_str()), ("read", "throughput"));
+    assert_eq!(timeline.points, ends.into_iter().zip(rates).collect::<Vec<_>>());
     assert!(run.warnings.is_empty() && run.version.is_none() && run.settings.is_empty());
     let times = only(&log("mix_clat.1"));
     let mean = value(&times, "write", "latency_over_time");
@@ -51,6 +56,7 @@ fn logs_of_one_execution_are_one_run() {
         runs[0].series.iter().filter(|series| series.operation == "read").map(|series| &*series.metric).collect();
     assert_eq!(read[..4], ["throughput", "operation_rate", "latency_over_time", "total_latency_over_time"]);
     assert_eq!(read[4..], ["latency_p50", "latency_p90"]);
+    assert_eq!(runs[0].timelines.len(), 8);
     assert_eq!(
         (runs[0].histograms.len(), remarks(&runs[0])),
         (2, vec![format!("no value: cannot read {}: it is empty", empty.display())])
@@ -131,6 +137,11 @@ fn bad_lines_of_a_log_are_left_out() {
         "7: no line of a log, left out: '1500, 3300, 0, 0'",
     ];
     assert_eq!(remarks(&run), expected);
+    // Many intervals are merged.
+    let many: String = (1..=2500).map(|end| format!("{}, {end}, 1, 0, 0\n", end * 10)).collect();
+    let run = parse("w_iops.1.log", &many).unwrap();
+    assert!((500..1000).contains(&run.timelines[0].points.len()));
+    assert!((value(&run, "write", "operation_rate") - 1250.5).abs() < 1e-6);
     // Times may be those of the day; one interval has no known length.
     let run = parse("w_bw.1.log", "1700000000500, 100, 1, 0, 0\n1700000001000, 300, 1, 0, 0\n").unwrap();
     assert_eq!(value(&run, "write", "throughput"), 200.0 * 1024.0);
