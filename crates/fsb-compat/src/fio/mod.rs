@@ -40,7 +40,7 @@ pub(crate) const TOOL: Tool = Tool {
     title: "fio",
     about: "JSON and json+ of 2.x and 3.x, terse reports (versions 3 to 5): per job and direction",
     looks_for: "JSON with \"fio version\", from --output-format=json or json+; or a line '3;fio-…'",
-    values: "B/s (before 3.0 KiB/s) and IOPS; ns or µs (lower is better)",
+    values: "B/s (before 3.0 and in terse reports KiB/s), IOPS; ns or µs (lower is better)",
     repetition: "an execution: the last report of --status-interval",
     recognise,
     read,
