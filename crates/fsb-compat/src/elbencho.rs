@@ -1,7 +1,7 @@
 //! elbencho: its results as CSV (`--csvfile`) and JSON (`--jsonfile`), a line per phase.
 //!
 //! Written from elbencho's documentation and source (3.x); not tried on its own output. A rate is that of the whole work,
-//! until the slowest thread was done (`[last]`). elbencho appends to its files: the n-th line of a phase with one label
+//! until the slowest thread was done (`[last]`). elbencho appends to its files. The n-th line of a phase with one label
 //! and one set of parameters belongs to the n-th run.
 
 use std::collections::HashMap;
