@@ -103,16 +103,28 @@ impl Draft {
     /// Records that the run failed, or one workload of it. [`Draft::finish`] replaces the values of the failed work by
     /// gaps, so that nothing is judged by them.
     pub fn fail(&mut self, line: impl Into<Option<u32>>, workload: Option<&str>, text: impl Display) {
-        let failure = Failure { line: line.into(), workload: workload.map(str::to_owned), text: text.to_string() };
+        let (workload, text) = (workload.map(str::to_owned), text.to_string());
+        self.keep_failure(Failure { line: line.into(), workload, operation: None, text });
+    }
+
+    /// Records that one operation failed, as [`Draft::fail`] does.
+    pub fn fail_operation(&mut self, line: impl Into<Option<u32>>, name: Name, text: impl Display) {
+        let (workload, operation) = (name.workload.map(str::to_owned), Some(name.operation.to_owned()));
+        self.keep_failure(Failure { line: line.into(), workload, operation, text: text.to_string() });
+    }
+
+    fn keep_failure(&mut self, failure: Failure) {
         let failures = &mut self.run.failures;
-        if failures.iter().any(|known| (&known.workload, &known.text) == (&failure.workload, &failure.text)) {
+        let is_same = |known: &Failure| Failure { line: failure.line, ..known.clone() } == failure;
+        if failures.iter().any(is_same) {
             return;
         }
         if failures.len() < MOST_FAILURES {
             failures.push(failure);
-        } else if failures.last().is_some_and(|last| last.workload.is_some()) {
+        } else if failures.last().is_some_and(|last| last.workload.is_some() || last.operation.is_some()) {
             // The rest is not kept, so that nothing of the run may be judged.
-            failures.push(Failure { workload: None, text: "more failures are not shown".to_owned(), ..failure });
+            let text = "more failures are not shown".to_owned();
+            failures.push(Failure { line: failure.line, workload: None, operation: None, text });
         }
     }
 
@@ -209,11 +221,12 @@ impl Draft {
 
     /// Returns the run, or the remarks if it has neither values nor failures.
     pub fn finish(mut self) -> Result<Run, Vec<Remark>> {
-        for Failure { workload, .. } in &self.run.failures {
-            let is_failed = |found: &Option<String>| workload.is_none() || found == workload;
-            self.run.series.iter_mut().filter(|series| is_failed(&series.workload)).for_each(Series::fail);
-            self.run.histograms.retain(|histogram| !is_failed(&histogram.workload));
-            self.run.timelines.retain(|timeline| !is_failed(&timeline.workload));
+        let Run { series, histograms, timelines, failures, .. } = &mut self.run;
+        for failure in failures {
+            let is_failed = |series: &&mut Series| failure.concerns(series.workload.as_deref(), &series.operation);
+            series.iter_mut().filter(is_failed).for_each(Series::fail);
+            histograms.retain(|found| !failure.concerns(found.workload.as_deref(), &found.operation));
+            timelines.retain(|found| !failure.concerns(found.workload.as_deref(), &found.operation));
         }
         self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
         if self.unsaid > 0 {

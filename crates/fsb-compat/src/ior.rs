@@ -7,6 +7,8 @@ use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, MOST_REPETITIONS, MOST_RUNS, Name, Position, Runs, rate, too_much};
+use crate::message::{self, Found, Messages, Pattern, Severity, ends_early};
+use crate::options;
 use crate::text::{Line, Lines, holds, size, split_unit, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -28,6 +30,47 @@ const BANNER: &str = ": MPI Coordinated Test of Parallel I/O";
 /// The columns that are read. The column of latencies is not: it holds the mean of the fastest task.
 static COLUMNS: [(&str, MetricKind, f64, &str); 2] =
     [("bw(MiB/s)", THROUGHPUT, 1_048_576.0, "MiB/s"), ("IOPS", OPERATION_RATE, 1.0, "IOPS")];
+
+/// The messages of IOR 3.0 to 4.1. It ends at errors. Sizes that differ from the expected ones are usual with a deadline
+/// (`-D`), and the bandwidth is then that of the bytes moved.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("WARNING: inconsistent file size"), Severity::Failure),
+    (Pattern::Start("WARNING: incorrect data on"), Severity::Failure),
+    (Pattern::Start("WARNING: Incorrect data on"), Severity::Failure),
+    (Pattern::Start("WARNING: overflow in errors counted"), Severity::Failure),
+    (Pattern::Start("WARNING: write("), Severity::Failure),
+    (Pattern::Start("WARNING: read("), Severity::Failure),
+    (Pattern::Start("WARNING: fsync("), Severity::Failure),
+    (Pattern::Start("WARNING: too many retries"), Severity::Failure),
+    (Pattern::Start("WARNING: "), Severity::Warning),
+    (Pattern::Start("ERROR: "), Severity::Failure),
+    (Pattern::Start("dryRun"), Severity::Failure),
+    (Pattern::Part(": FAILED in "), Severity::Failure),
+    (Pattern::Part("*** DEBUG MODE ***"), Severity::Warning),
+];
+
+/// Options that change what is printed, or where the files are, but not the work, and those whose effect IOR prints.
+static IRRELEVANT: [&str; 25] = [
+    "-o", "-O", "-f", "-i", "-k", "-K", "-v", "-V", "-q", "-d", "-J", "-w", "-r", "-a", "-b", "-t", "-s", "-F", "-c",
+    "-z", "-N", "-C", "-Q", "-Z", "-D",
+];
+
+/// Settings that IOR prints for each test and that are not part of the name.
+static SETTINGS: [&str; 12] = [
+    "type",
+    "segments",
+    "ordering inter file",
+    "task offset",
+    "nodes",
+    "clients per node",
+    "memoryPerTask",
+    "memoryPerNode",
+    "dataAccess",
+    "GPUDirect",
+    "stonewallingTime",
+    "stoneWallingWearOut",
+];
 
 fn recognise(head: &[u8]) -> bool {
     holds(head, BANNER.as_bytes())
@@ -62,7 +105,16 @@ struct Execution {
     /// By number of the iteration. The first iterations of all tests are one run, then the second ones, and so on.
     iterations: BTreeMap<u64, Draft>,
     rows: usize,
+    /// Messages since the last row: they precede the row of their iteration.
+    messages: Vec<Found>,
+    /// The iteration of the last row of the test.
+    last: Option<u64>,
+    /// Whether the summary of all tests was reached.
+    complete: bool,
 }
+
+/// Messages that are kept until the row of their iteration.
+const MOST_MESSAGES: usize = 1000;
 
 /// The settings of a test.
 #[derive(Default)]
@@ -75,6 +127,8 @@ struct Test {
     segments: Option<u64>,
     block: Option<u64>,
     transfer: Option<u64>,
+    /// Settings that are not part of the name.
+    others: Vec<(String, String)>,
 }
 
 impl Execution {
@@ -83,26 +137,63 @@ impl Execution {
             self.columns = text.split_whitespace().map(str::to_owned).collect();
             return Ok(());
         }
+        if let Some(message) = message::find(MESSAGES, line) {
+            self.messages.push(message);
+            self.messages.truncate(MOST_MESSAGES);
+            return Ok(());
+        }
         let words: Vec<&str> = text.split_whitespace().collect();
         if !self.columns.is_empty() && ["write", "read"].contains(words.first().unwrap_or(&"")) {
             return self.row(line, &words);
         }
         // Since 3.2 a colon separates a setting from its value; 3.0 prints an equals sign.
-        let Some((name, value)) = text.split_once(" = ").or_else(|| text.split_once(':')) else { return Ok(()) };
-        let value = value.trim();
-        match name.trim() {
+        let Some((name, value)) = text.split_once(['=', ':']) else { return Ok(()) };
+        self.fact(name.trim(), value.trim())
+    }
+
+    fn fact(&mut self, name: &str, value: &str) -> Result<(), ReadError> {
+        match name {
             "Command line" | "Command line used" => self.command = Some(value.to_owned()),
-            "api" => self.test = Test { api: value.to_owned(), ..Test::default() },
+            "api" => {
+                self.end_test()?;
+                self.test = Test { api: value.to_owned(), ..Test::default() };
+            }
             "access" => self.test.access = value.to_owned(),
             "ordering in a file" => self.test.random = value.starts_with("random"),
-            "segments" => self.test.segments = whole(value.as_bytes()),
             "tasks" | "clients" => self.test.tasks = whole(split_unit(value).0.as_bytes()).unwrap_or(0),
             "xfersize" => self.test.transfer = size(value),
             "blocksize" => self.test.block = size(value),
             // The summary repeats the iterations in a table with other columns.
-            "Summary of all tests" => self.columns.clear(),
+            "Summary of all tests" => {
+                self.columns.clear();
+                self.complete = true;
+            }
             _ => {}
         }
+        if name == "segments" {
+            self.test.segments = whole(value.as_bytes());
+        }
+        if SETTINGS.contains(&name) {
+            self.test.others.push((name.to_owned(), value.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Ends a test. Messages after its last row concern the iteration that did not get a row.
+    fn end_test(&mut self) -> Result<(), ReadError> {
+        let iteration = self.last.take().unwrap_or(0);
+        self.report(iteration)
+    }
+
+    /// Adds the messages to an iteration of the test.
+    fn report(&mut self, iteration: u64) -> Result<(), ReadError> {
+        let messages = std::mem::take(&mut self.messages);
+        if messages.is_empty() {
+            return Ok(());
+        }
+        let workload = (!self.test.api.is_empty()).then(|| self.test.workload());
+        let draft = self.draft(iteration)?;
+        messages.iter().for_each(|message| message.report(workload.as_deref(), draft));
         Ok(())
     }
 
@@ -120,8 +211,13 @@ impl Execution {
         if self.rows > MOST_REPETITIONS {
             return Err(too_much(TOOL.name, MOST_REPETITIONS, "lines of iterations"));
         }
+        self.report(iteration)?;
+        self.last = Some(iteration);
         let columns = std::mem::take(&mut self.columns);
+        let (transfer, others) = (self.test.transfer, std::mem::take(&mut self.test.others));
         let draft = self.draft(iteration)?;
+        others.iter().for_each(|(name, value)| draft.setting(Some(&workload), name, value));
+        check_bytes(line, words, &columns, transfer, draft);
         for (heading, metric, factor, unit) in &COLUMNS {
             let Some(at) = columns.iter().position(|column| column == heading) else { continue };
             match number(words[at]) {
@@ -129,7 +225,7 @@ impl Execution {
                 None => draft.remark(line.number, format_args!("{heading} is not a number: '{}'", line.excerpt())),
             }
         }
-        self.columns = columns;
+        (self.columns, self.test.others) = (columns, others);
         Ok(())
     }
 
@@ -140,13 +236,38 @@ impl Execution {
         Ok(self.iterations.entry(iteration).or_insert_with(|| Draft::new(TOOL.name)))
     }
 
-    fn finish(self, runs: &mut Runs) -> Result<(), ReadError> {
+    fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
+        self.end_test()?;
+        let options = options::split(self.command.as_deref().unwrap_or_default());
+        let mut cut =
+            (self.rows > 0 && !self.complete).then(|| ends_early(TOOL.name, "the line 'Summary of all tests'"));
         for mut draft in self.iterations.into_values() {
             draft.run.version.clone_from(&self.version);
             draft.run.command.clone_from(&self.command);
+            for (name, value) in options.iter().filter(|(name, _)| !IRRELEVANT.contains(&name.as_str())) {
+                draft.setting(None, name, value);
+            }
+            if let Some(text) = cut.take() {
+                draft.remark(None, text);
+            }
             runs.push(draft)?;
         }
         Ok(())
+    }
+}
+
+/// Adds a remark if the operations times the transfer are fewer bytes than printed. They can be more, because IOR divides
+/// bytes also by the time of opening and closing.
+fn check_bytes(line: &Line, words: &[&str], columns: &[String], transfer: Option<u64>, draft: &mut Draft) {
+    let [bytes, operations] = ["bw(MiB/s)", "IOPS"].map(|heading| {
+        let at = columns.iter().position(|column| column == heading)?;
+        number(words[at])
+    });
+    let Some(((bytes, operations), transfer)) = bytes.zip(operations).zip(transfer) else { return };
+    let least = operations * transfer as f64 / 1_048_576.0;
+    if bytes > 1.02 * least + 0.01 {
+        let text = format!("{operations} IOPS of {transfer} bytes are {least:.2} MiB/s, but IOR prints {bytes} MiB/s");
+        draft.remark(line.number, text);
     }
 }
 

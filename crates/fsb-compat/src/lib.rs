@@ -26,7 +26,10 @@ mod ior;
 pub mod iozone;
 mod json;
 mod kdiskmark;
+mod label;
 mod mdtest;
+mod message;
+mod options;
 mod pgbench;
 mod phoronix;
 pub mod pokorny;
@@ -39,6 +42,7 @@ mod stress_ng;
 mod sysbench;
 mod text;
 mod tool;
+mod unread;
 
 pub use fio::executions;
 pub use identify::FileKind;

@@ -6,7 +6,9 @@ use fsb_model::metric::OPERATION_RATE;
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate};
-use crate::text::{Line, Lines, fixed, holds, whole};
+use crate::message::{self, Found, Messages, Pattern, Severity, ends_early};
+use crate::options;
+use crate::text::{Line, Lines, fixed, holds, shortened, whole};
 use crate::tool::{ReadError, Tool};
 
 /// Reads mdtest's summaries.
@@ -38,6 +40,24 @@ static ROWS: [(&str, &str); 11] = [
     ("Tree removal", "tree_remove"),
 ];
 
+/// The messages of mdtest 1.9 to 4.1. Since 3.3 a call that fails is a warning: mdtest counts it as an operation and
+/// continues.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("WARNING: unable to "), Severity::Failure),
+    (Pattern::Start("WARNING: Unable to "), Severity::Failure),
+    (Pattern::Start("WARNING: "), Severity::Warning),
+    (Pattern::Start("ERROR: "), Severity::Failure),
+    (Pattern::Start("Error, "), Severity::Failure),
+    (Pattern::Part("error could not create directory"), Severity::Failure),
+    (Pattern::Part(": FAILED in "), Severity::Failure),
+    (Pattern::Part("verification error in file"), Severity::Failure),
+];
+
+/// Options that change what is printed, or where the files are, but not the work. The number of iterations has a
+/// remark, and the number of tasks is part of the name.
+static IRRELEVANT: [&str; 8] = ["-d", "-i", "-v", "-V", "-P", "-Z", "-f", "-l"];
+
 fn recognise(head: &[u8]) -> bool {
     holds(head, b"mdtest-") && holds(head, b" was launched with ")
 }
@@ -49,10 +69,10 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     while let Some(line) = lines.next()? {
         execution.take(&line, &line.text(), &mut runs)?;
     }
-    execution.end_summary(&mut runs)?;
-    runs.finish(|| match execution.has_times {
-        true => "its summary holds times; run mdtest without -Z, so that it prints rates".to_owned(),
-        false => "it holds no summary of rates: the run did not end, or its last lines are missing".to_owned(),
+    execution.finish(&mut runs)?;
+    runs.finish(|| {
+        let none = "it holds no summary of rates: the run did not end, or its last lines are missing";
+        execution.obstacle.unwrap_or_else(|| none.to_owned())
     })
 }
 
@@ -63,18 +83,28 @@ struct Execution {
     command: Option<String>,
     /// `2 tasks, 200 files/directories`.
     workload: Option<String>,
-    summary: Option<Draft>,
-    /// Whether a summary held times, which are not read.
-    has_times: bool,
+    /// Messages that precede the summary of their work.
+    messages: Vec<Found>,
+    summary: Option<Summary>,
+    /// The reason why a summary was not read.
+    obstacle: Option<String>,
+}
+
+/// A summary while it is read.
+struct Summary {
+    draft: Draft,
+    /// The column of the mean over iterations, and the number of columns. `None` before the heading, and after one that
+    /// is not known.
+    columns: Option<(usize, usize)>,
 }
 
 impl Execution {
     fn take(&mut self, line: &Line, text: &str, runs: &mut Runs) -> Result<(), ReadError> {
         if let Some((version, _)) = text.strip_prefix("mdtest-").and_then(|text| text.split_once(" was launched with "))
         {
-            self.end_summary(runs)?;
+            self.finish(runs)?;
             let version = Some(version.to_owned());
-            *self = Execution { version, has_times: self.has_times, ..Execution::default() };
+            *self = Execution { version, obstacle: self.obstacle.take(), ..Execution::default() };
         } else if let Some(command) = text.strip_prefix("Command line used: ") {
             self.command = Some(command.to_owned());
         } else if text.contains(" tasks, ") && (text.ends_with(" files") || text.ends_with("directories")) {
@@ -82,22 +112,30 @@ impl Execution {
         } else if let Some(heading) = text.strip_prefix("SUMMARY") {
             self.end_summary(runs)?;
             if heading.starts_with(" time") {
-                self.has_times = true;
+                let text = "its summary holds times; run mdtest without -Z, so that it prints rates";
+                self.obstacle = Some(text.to_owned());
             } else {
                 self.summary = Some(self.start_summary(line, heading));
             }
         } else if text.starts_with("-- finished") {
             self.end_summary(runs)?;
-        } else if let Some(draft) = &mut self.summary {
-            row(line, text, self.workload.as_deref(), draft)?;
+        } else if let Some(message) = message::find(MESSAGES, line) {
+            match &mut self.summary {
+                Some(summary) => message.report(self.workload.as_deref(), &mut summary.draft),
+                None if self.messages.len() < MOST_MESSAGES => self.messages.push(message),
+                None => {}
+            }
+        } else if let Some(summary) = &mut self.summary {
+            match text.strip_prefix("Operation ") {
+                Some(heading) => self.obstacle = summary.heading(line, heading).or(self.obstacle.take()),
+                None => summary.row(line, text, self.workload.as_deref())?,
+            }
         }
         Ok(())
     }
 
-    fn start_summary(&self, line: &Line, heading: &str) -> Draft {
-        let mut draft = Draft::new(TOOL.name);
-        draft.run.version.clone_from(&self.version);
-        draft.run.command.clone_from(&self.command);
+    fn start_summary(&mut self, line: &Line, heading: &str) -> Summary {
+        let mut draft = self.start_draft();
         let iterations = heading.split_once("(of ").and_then(|(_, text)| text.strip_suffix(" iterations)"));
         if let Some(iterations) =
             iterations.and_then(|text| whole(text.as_bytes())).filter(|iterations| *iterations > 1)
@@ -108,27 +146,126 @@ impl Execution {
             );
             draft.remark(line.number, text);
         }
+        Summary { draft, columns: None }
+    }
+
+    /// Returns a run with the facts and messages that were printed before its summary.
+    fn start_draft(&mut self) -> Draft {
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.version.clone_from(&self.version);
+        draft.run.command.clone_from(&self.command);
+        for (name, value) in options::split(self.command.as_deref().unwrap_or_default()) {
+            if !IRRELEVANT.contains(&name.as_str()) {
+                draft.setting(None, &name, value);
+            }
+        }
+        self.messages.drain(..).for_each(|message| message.report(self.workload.as_deref(), &mut draft));
         draft
     }
 
     fn end_summary(&mut self, runs: &mut Runs) -> Result<(), ReadError> {
-        self.summary.take().map_or(Ok(()), |draft| runs.push(draft))
+        self.summary.take().map_or(Ok(()), |summary| runs.push(summary.draft))
+    }
+
+    /// Ends an execution without its last line. Failures of work without a summary become a run of their own.
+    fn finish(&mut self, runs: &mut Runs) -> Result<(), ReadError> {
+        if let Some(summary) = &mut self.summary {
+            summary.draft.remark(None, ends_early(TOOL.name, "the line '-- finished at'"));
+        } else if !self.messages.is_empty() {
+            let draft = self.start_draft();
+            runs.push(draft)?;
+        }
+        self.end_summary(runs)
     }
 }
 
-/// Reads `File creation : 5099.706 5099.706 5099.706 0.000`: maximum, minimum, mean and standard deviation over the
-/// iterations. Three numbers about single tasks can precede them.
-fn row(line: &Line, text: &str, workload: Option<&str>, draft: &mut Draft) -> Result<(), ReadError> {
-    let Some((label, operation)) = ROWS.iter().find(|(label, _)| text.starts_with(label)) else { return Ok(()) };
-    let numbers: Vec<&str> = text[label.len()..].trim_start_matches([' ', ':']).split_whitespace().collect();
-    let mean = match numbers[..] {
-        [_, _, mean, _] | [_, _, _, _, _, mean, _] if line.ended => fixed(mean, 3..=3),
-        _ => None,
-    };
-    let Some(mean) = mean else {
-        draft.remark(line.number, format_args!("no row of the summary, left out: '{}'", line.excerpt()));
-        return Ok(());
-    };
-    let place = Position { line: line.number, ..Position::default() };
-    draft.add(Name { workload, operation }, &OPERATION_RATE, "ops/sec", place, rate(mean.value))
+/// Characters of a heading that a message shows.
+const LONGEST_HEADING: usize = 120;
+
+/// Messages that are kept until their summary.
+const MOST_MESSAGES: usize = 1000;
+
+impl Summary {
+    /// Takes the heading of the columns. Returns the reason if they are not known.
+    fn heading(&mut self, line: &Line, heading: &str) -> Option<String> {
+        self.columns = mean_column(heading);
+        if self.columns.is_some() {
+            return None;
+        }
+        let heading = shortened(&heading.split_whitespace().collect::<Vec<_>>().join(" "), LONGEST_HEADING);
+        let text = format!("the columns of its heading '{heading}' are not known");
+        self.draft.remark(line.number, format_args!("{text}; the rows are left out"));
+        Some(format!("{text} (line {})", line.number))
+    }
+
+    /// Reads `File creation : 5099.706 5099.706 5099.706 0.000` by the heading above it.
+    fn row(&mut self, line: &Line, text: &str, workload: Option<&str>) -> Result<(), ReadError> {
+        let Some((label, operation)) = ROWS.iter().find(|(label, _)| text.starts_with(label)) else { return Ok(()) };
+        let numbers: Vec<&str> = text[label.len()..].trim_start_matches([' ', ':']).split_whitespace().collect();
+        let known = self.columns.filter(|(_, count)| line.ended && numbers.len() == *count);
+        let Some(mean) = known.and_then(|(column, _)| fixed(numbers[column], 3..=3)) else {
+            self.draft.remark(line.number, format_args!("no row of the summary, left out: '{}'", line.excerpt()));
+            return Ok(());
+        };
+        if mean.comma {
+            self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
+        }
+        let place = Position { line: line.number, ..Position::default() };
+        self.draft.add(Name { workload, operation }, &OPERATION_RATE, "ops/sec", place, rate(mean.value))
+    }
+}
+
+/// Returns the column of the mean over iterations and the number of columns. Versions print `Max Min Mean Std Dev` in
+/// different orders, and some print the columns of single ranks (`per Rank:`) before those of iterations
+/// (`per Iteration:`). Returns `None` if a heading has another word.
+fn mean_column(heading: &str) -> Option<(usize, usize)> {
+    let heading =
+        heading.replace("Std Dev", "StdDev").replace("per Rank:", " ranks ").replace("per Iteration:", " iterations ");
+    let (mut count, mut mean, mut of_ranks) = (0, None, false);
+    for word in heading.split_whitespace() {
+        match word {
+            "ranks" | "iterations" => of_ranks = word == "ranks",
+            "Mean" | "Max" | "Min" | "StdDev" => {
+                if word == "Mean" && !of_ranks && mean.replace(count).is_some() {
+                    return None; // two means of the same kind
+                }
+                count += 1;
+            }
+            _ => return None,
+        }
+    }
+    Some((mean?, count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The headings of the commits in which mdtest's repository changed them, and forms that no version prints.
+    #[test]
+    fn the_mean_over_iterations_is_found_by_the_heading() {
+        for (heading, expected) in [
+            ("                     Max            Min           Mean        Std Dev", Some((2, 4))),
+            (
+                "        per Rank:      Max            Min           Mean          Std Dev     per Iteration: Max            \
+                 Min           Mean",
+                Some((6, 7)),
+            ),
+            (
+                "        per Rank: Max            Min           Mean       per Iteration: Max            Min           \
+                 Mean         Std Dev",
+                Some((5, 7)),
+            ),
+            (
+                "     per Rank: Max            Min           Mean      per Iteration: Max     Min   Mean   Std Dev",
+                Some((5, 7)),
+            ),
+            ("                     Mean            Max           Min        Std Dev", Some((0, 4))),
+            ("                     Max            Min           Median        Std Dev", None),
+            ("                     Max            Min        Std Dev", None),
+            ("                     Mean   Max   Mean", None),
+        ] {
+            assert_eq!(mean_column(heading), expected, "{heading}");
+        }
+    }
 }

@@ -43,6 +43,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     for text in differences(&document.systems) {
         composite.drafts.iter_mut().take(1).for_each(|draft| draft.remark(None, &text));
     }
+    if let (0, Some(reason), None) = (composite.values, &composite.reason, &damage) {
+        return Err(ReadError::refused(TOOL.name, format!("no test in it has a value: {reason}")));
+    }
     let mut runs = Runs::new(TOOL.name);
     for mut draft in composite.drafts {
         draft.run.version.clone_from(&document.version);
@@ -61,6 +64,8 @@ struct Composite {
     /// The place of the draft of a system and a repetition.
     places: HashMap<(String, usize), usize>,
     values: usize,
+    /// The reason why the first entry without a value has none.
+    reason: Option<String>,
 }
 
 impl Composite {
@@ -72,7 +77,17 @@ impl Composite {
             draft.remark_once(entry.line, &format!("{}: no bar graph; left out", test.title));
             return Ok(());
         }
-        let Some(Scale { metric, factor, in_name }) = Scale::parse(&test.scale, &test.proportion) else {
+        let scale = Scale::parse(&test.scale, &test.proportion);
+        if entry.values().next().is_none() {
+            return self.failed(entry, test, scale);
+        }
+        if let Some(error) = &entry.error {
+            draft.remark(entry.line, format_args!("{}: {error}", test.title));
+        }
+        if entry.has_empty_repetition() {
+            draft.remark(entry.line, format_args!("{}: a repetition has no value; left out", test.title));
+        }
+        let Some(Scale { metric, factor, in_name }) = scale else {
             let text = format!("{}: no direction for '{}'; left out", test.title, test.scale);
             draft.remark_once(entry.line, &text);
             return Ok(());
@@ -95,6 +110,25 @@ impl Composite {
             self.draft(&entry.system, repetition)?.add(name, &metric, &test.found_unit(), place, value)?;
         }
         Ok(())
+    }
+
+    /// Records that a test has no value on a system. The unit is part of the name, because other results of the test can
+    /// have values.
+    fn failed(&mut self, entry: &Entry, test: &Test, scale: Option<Scale>) -> Result<(), ReadError> {
+        let reason = entry.error.as_deref().unwrap_or("the file gives no value and no reason");
+        self.reason.get_or_insert_with(|| reason.to_owned());
+        let (workload, operation) = test.name(scale.as_ref().is_some_and(|scale| scale.in_name));
+        let place = Position { line: entry.line, ..Position::default() };
+        let draft = self.draft(&entry.system, 0)?;
+        let text = format!("{operation}: {reason}");
+        let Some(Scale { metric, .. }) = scale else {
+            draft.fail_operation(entry.line, Name { workload: Some(&workload), operation: &operation }, text);
+            return Ok(());
+        };
+        let name = Name { workload: Some(&workload), operation: &format!("{operation} ({})", test.scale) };
+        draft.fail_operation(entry.line, name, text);
+        let name = Name { workload: Some(&workload), operation: &operation };
+        draft.add(name, &metric, &test.found_unit(), place, Err(GapReason::Failed))
     }
 
     fn draft(&mut self, system: &str, repetition: usize) -> Result<&mut Draft, ReadError> {
@@ -198,6 +232,8 @@ struct Entry {
     value: String,
     /// The repetitions, separated by colons.
     raw: String,
+    /// The error that the Phoronix Test Suite reports.
+    error: Option<String>,
     /// The line of the numbers.
     line: u32,
 }
@@ -241,6 +277,11 @@ impl Entry {
     fn values(&self) -> impl Iterator<Item = &str> {
         let text = if self.raw.is_empty() { &self.value } else { &self.raw };
         text.split(':').map(str::trim).filter(|text| !text.is_empty())
+    }
+
+    /// Returns whether one of several repetitions is empty.
+    fn has_empty_repetition(&self) -> bool {
+        self.raw.contains(':') && self.raw.split(':').any(|text| text.trim().is_empty())
     }
 }
 
@@ -319,11 +360,17 @@ impl<'a> Document<'a> {
                     "RawString" if !self.text.trim().is_empty() => {
                         (self.entry.raw, self.entry.line) = (self.text.trim().to_owned(), self.line());
                     }
+                    "JSON" => self.entry.error = error(&self.text),
                     _ => {}
                 }
                 return false;
             }
-            ["Result", "Data", "Entry"] => return true,
+            ["Result", "Data", "Entry"] => {
+                if self.entry.line == 0 {
+                    self.entry.line = self.line();
+                }
+                return true;
+            }
             ["Result", field] => {
                 let field = match *field {
                     "Identifier" => &mut self.test.profile,
@@ -349,6 +396,12 @@ fn version(text: &str) -> Option<String> {
     let (_, version) = text.trim().rsplit_once([' ', '/'])?;
     let version = version.strip_prefix('v').unwrap_or(version);
     version.starts_with(|c: char| c.is_ascii_digit()).then(|| name(version))
+}
+
+/// Returns the error in the details of an entry, which are JSON.
+fn error(details: &str) -> Option<String> {
+    let details: serde_json::Value = serde_json::from_str(details.trim()).ok()?;
+    details.get("error")?.as_str().map(name).filter(|error| !error.is_empty())
 }
 
 /// Returns a text for tables: of limited length, without control characters and spaces around it.

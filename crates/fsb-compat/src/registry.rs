@@ -8,7 +8,9 @@ use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
 use crate::identify::{FileKind, kind_of_input};
+use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
+use crate::unread;
 use crate::{
     bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
     pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
@@ -42,13 +44,20 @@ pub static TOOLS: &[Tool] = &[
     dlio::TOOL,
 ];
 
-/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+/// The number of tools that a sentence names.
+const NAMED: usize = 10;
+
+/// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and IO500. It also reads
+/// those of hyperfine, … and smallfile`.
 pub fn tool_titles() -> String {
-    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
-    match titles.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        _ => titles.concat(),
-    }
+    let sentences = TOOLS.chunks(NAMED).map(|tools| {
+        let titles: Vec<&str> = tools.iter().map(|tool| tool.title).collect();
+        match titles.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => titles.concat(),
+        }
+    });
+    sentences.collect::<Vec<_>>().join(". It also reads those of ")
 }
 
 /// Every tool that plans can be exported to.
@@ -94,7 +103,11 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
     (&mut file).take(HEAD as u64).read_to_end(&mut head)?;
-    let tool = recognise(&head)?;
+    // Some readers find values behind labels, with wrong names or only a few of them.
+    if let Some(problem) = labelled(&head) {
+        return Err(problem.into());
+    }
+    let tool = recognise(&head).map_err(|problem| explain(&head, problem))?;
     if head.len() < HEAD {
         // It has been read already. Asking the kernel for more would cost another call per file.
         return read(tool, path, &mut Cursor::new(head));
@@ -110,6 +123,28 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
 /// Reads the output of a tool. Only the names of fio's logs say what they measure.
 fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     if tool.name == fio::LOG.name { fio::read_log(path, input) } else { (tool.read)(input) }
+}
+
+/// Returns the problem if most lines begin with a label.
+fn labelled(head: &[u8]) -> Option<Problem> {
+    let is_known = |head: &[u8]| TOOLS.iter().any(|tool| (tool.recognise)(head));
+    let Label { example, command } = label::find(head, is_known)?;
+    Some(Problem::Labelled { example, command })
+}
+
+/// Returns the problem with a file that no reader recognises, which is more special if its start shows what it is.
+fn explain(head: &[u8], problem: Problem) -> Problem {
+    let form = unread::find(head).map(|(kind, remedy)| (kind, remedy.to_owned()));
+    let input = || {
+        let kind = kind_of_input(head)?;
+        let is_ours = kind.command.starts_with("fsb ");
+        let remedy = if is_ours { format!("'{}' reads it", kind.command) } else { format!("run {}", kind.command) };
+        Some((kind.name.into_owned(), remedy))
+    };
+    match form.or_else(input) {
+        Some((kind, remedy)) => Problem::Unread { kind, remedy },
+        None => problem,
+    }
 }
 
 /// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.

@@ -61,6 +61,22 @@ pub enum Problem {
         /// The name of each tool.
         tried: String,
     },
+    /// A file of a known kind that is not read.
+    #[error("it is {kind}; {remedy}")]
+    Unread {
+        /// A noun phrase with the kind.
+        kind: String,
+        /// The way to a file that is read.
+        remedy: String,
+    },
+    /// Lines with a label in front of the output of a tool.
+    #[error("its lines begin with a label such as '{example}'; remove the labels first: {command}")]
+    Labelled {
+        /// A label.
+        example: String,
+        /// The command that removes them.
+        command: String,
+    },
     /// A tool's output without results, or in a form that is not read.
     #[error("it looks like output of {tool}, but {why}")]
     Refused {
@@ -106,6 +122,8 @@ error_codes! {
     EMPTY = "compare/empty", code::REQUEST, "A file of results is empty.", "Name another file.";
     UTF16 = "compare/utf-16", code::REQUEST, "A file of results is UTF-16 text.", "Convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW.";
     UNKNOWN_TOOL = "compare/unknown-tool", code::REQUEST, "No known tool wrote the file of results.", "Use a tool of fsb list tools.";
+    UNREAD_FORM = "compare/unread-form", code::REQUEST, "A file of results is of a known kind that fsb compare does not read.", "Use the command or the form that the message names.";
+    LABELLED_LINES = "compare/labelled-lines", code::REQUEST, "Each line of a file of results begins with a label, such as a rank or the time.", "Remove the labels with the command of the message.";
     TOOL_REFUSED = "compare/no-results", code::REQUEST, "A tool's output holds no results that fsb reads.", "Run the tool with the options that the message names.";
 }
 
@@ -116,6 +134,8 @@ impl Coded for ReadError {
             Problem::Empty => &EMPTY,
             Problem::Utf16 => &UTF16,
             Problem::Unknown { .. } => &UNKNOWN_TOOL,
+            Problem::Unread { .. } => &UNREAD_FORM,
+            Problem::Labelled { .. } => &LABELLED_LINES,
             Problem::Refused { .. } => &TOOL_REFUSED,
         }
     }

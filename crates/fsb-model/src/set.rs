@@ -78,6 +78,9 @@ pub struct Failure {
     pub line: Option<u32>,
     /// The workload that failed, as in [`Series`]. `None` if the run failed as a whole.
     pub workload: Option<String>,
+    /// The operation that failed, as in [`Series`]. `None` if every operation of the workload failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
     /// The failure with its cause: `job 'w' failed: no space left on device (28)`.
     pub text: String,
 }
@@ -205,6 +208,14 @@ fn at_line(line: Option<u32>, text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Re
     match line {
         Some(line) => write!(f, "line {line}: {text}"),
         None => f.write_str(text),
+    }
+}
+
+impl Failure {
+    /// Returns whether an operation of a workload failed.
+    pub fn concerns(&self, workload: Option<&str>, operation: &str) -> bool {
+        self.workload.as_deref().is_none_or(|failed| workload == Some(failed))
+            && self.operation.as_deref().is_none_or(|failed| operation == failed)
     }
 }
 

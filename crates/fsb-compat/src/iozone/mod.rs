@@ -14,6 +14,7 @@ use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, 
 use fsb_model::set::{GapReason, Run, Series};
 
 use crate::draft::{CPU_UTILIZATION, Draft, Name, Position, Runs, rate, time};
+use crate::message::{self, Found, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, fixed, holds, split_unit, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -46,6 +47,31 @@ fn recognise(head: &[u8]) -> bool {
 
 /// The name of the tool in lists and messages.
 const NAME: &str = "iozone";
+
+/// The messages of IOzone 3.3 to 3.5. It prints the name of the call or of the file before the error of the system.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("Error in file: Position"), Severity::Harmless), // they follow the failure that they describe
+    (Pattern::Start("Record # "), Severity::Harmless),
+    (Pattern::Start("where "), Severity::Harmless),
+    (Pattern::Start("Error "), Severity::Failure),
+    (Pattern::Start("Error: "), Severity::Failure),
+    (Pattern::Start("Can not "), Severity::Failure),
+    (Pattern::Part("Sanity check failed"), Severity::Failure),
+    (Pattern::Part("I/O error during read"), Severity::Failure),
+    (Pattern::Part("reporting an error"), Severity::Failure),
+    (Pattern::Part("Stopped by another"), Severity::Warning),
+    (Pattern::Part(" failed"), Severity::Failure),
+    (Pattern::Part(": No space left on device"), Severity::Failure),
+    (Pattern::Part(": Disk quota exceeded"), Severity::Failure),
+    (Pattern::Part(": Input/output error"), Severity::Failure),
+    (Pattern::Part(": Read-only file system"), Severity::Failure),
+    (Pattern::Part(": Permission denied"), Severity::Failure),
+    (Pattern::Part(": No such file or directory"), Severity::Failure),
+    (Pattern::Part(": Invalid argument"), Severity::Failure),
+    (Pattern::Part(": Stale file handle"), Severity::Failure),
+    (Pattern::Part(": Cannot allocate memory"), Severity::Failure),
+];
 
 /// Reads the executions in an input, each with at least one value.
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
@@ -145,7 +171,9 @@ impl Execution {
         } else if !take_fact(line.number, &text, &mut self.draft, &mut self.mode)
             && !self.throughput.take(line, &text, &mut self.draft)?
         {
-            if self.table.is_some() {
+            if let Some(message) = message::find(MESSAGES, line) {
+                self.message(message);
+            } else if self.table.is_some() {
                 // Errors of IOzone, and output of other programs, can be between the rows.
                 self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
             } else if self.complete && !text.starts_with("Excel output is below") {
@@ -156,10 +184,21 @@ impl Execution {
         Ok(())
     }
 
+    /// Takes a message. In throughput mode it precedes the block of its operation. A table ends at a failure.
+    fn message(&mut self, message: Found) {
+        match self.throughput.workload.is_empty() {
+            true => message.report(None, &mut self.draft),
+            false if self.throughput.messages.len() < MOST_MESSAGES => self.throughput.messages.push(message),
+            false => {}
+        }
+    }
+
     fn finish(mut self) -> Draft {
+        self.throughput.end_phase(&mut self.draft);
+        // No block follows these messages: the work did not go on.
+        self.throughput.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
         if self.banner && !self.complete {
-            let text = "no line 'iozone test complete.': IOzone was stopped, or the file is cut";
-            self.draft.remark(None, text);
+            self.draft.remark(None, ends_early("IOzone", "the line 'iozone test complete.'"));
         }
         self.draft
     }
@@ -379,6 +418,9 @@ const fn metric_kind(name: &'static str, unit: Unit) -> MetricKind {
     MetricKind { name, unit, better: Better::Higher, role: Role::Rate, about }
 }
 
+/// Messages that are kept until the block of their operation.
+const MOST_MESSAGES: usize = 1000;
+
 /// Throughput mode while it is read.
 #[derive(Default)]
 struct Throughput {
@@ -386,16 +428,66 @@ struct Throughput {
     workload: String,
     place: Position,
     operation: Option<&'static str>,
+    /// Messages since the last block.
+    messages: Vec<Found>,
+    phase: Phase,
+}
+
+/// A number as printed, and its line.
+type Printed = Option<(f64, u32)>;
+
+/// The numbers of a block, for checks when it is complete.
+#[derive(Default)]
+struct Phase {
+    /// The rates in the order of `LINES`.
+    rates: [Printed; 5],
+    /// The unit of the rates: `kB/sec`.
+    unit: String,
+    /// The least amount that a process transferred.
+    least: Printed,
+}
+
+impl Phase {
+    /// Returns the line of a sign that a process transferred nothing, and the sign.
+    ///
+    /// Up to 3.487 at least, IOzone takes the rate of the second process as the least one if the first process has a
+    /// rate of zero. The least rate is then above the mean.
+    fn idle_process(&self) -> Option<(u32, String)> {
+        let [.., min, _, mean] = self.rates;
+        if let Some((_, line)) = self.least.filter(|(amount, _)| *amount == 0.0) {
+            return Some((line, "it transferred 0".to_owned()));
+        }
+        let (min, line) = min?;
+        let text = match mean {
+            _ if min == 0.0 => "its rate is 0".to_owned(),
+            Some((mean, _)) if min > 1.001 * mean + 0.01 => format!("the least rate, {min}, is above the mean, {mean}"),
+            _ => return None,
+        };
+        Some((line, text))
+    }
+
+    /// Returns the line of the parent's rate if it differs much from that of the children, and both rates. The start and
+    /// the end of processes explain a difference of up to a second.
+    fn contradiction(&self, work: Option<f64>) -> Option<(u32, String)> {
+        let [Some((children, _)), Some((parent, line)), ..] = self.rates else { return None };
+        let is_apart = parent > 0.0 && children > 0.0 && (children / parent > 2.0 || parent / children > 2.0);
+        let seconds = work? / parent - work? / children;
+        let unit = &self.unit;
+        (is_apart && seconds.abs() > 1.0)
+            .then(|| (line, format!("the parent sees {parent} {unit}, but the children see {children} {unit}")))
+    }
 }
 
 impl Throughput {
     /// Takes a line of this mode. Returns whether it is one.
     fn take(&mut self, line: &Line, text: &str, draft: &mut Draft) -> Result<bool, ReadError> {
         if let Some(workers) = text.strip_prefix("Throughput test with ") {
+            self.end_phase(draft);
             self.workload = format!("throughput, {}", workers.trim());
             return Ok(true);
         }
         if text.starts_with("Each ") && text.contains(" writes a ") {
+            self.end_phase(draft);
             self.sizes(text);
             return Ok(true);
         }
@@ -404,14 +496,49 @@ impl Throughput {
             self.cpu(line, text, draft)?;
             return Ok(true);
         }
-        let Some((_, bytes, operations)) = LINES.iter().find(|(start, ..)| text.starts_with(start)) else {
-            let known = ["Min xfer", "Child[", "Without the stonewall"];
-            return Ok(known.iter().any(|start| text.starts_with(start)));
+        let Some(index) = LINES.iter().position(|(start, ..)| text.starts_with(start)) else {
+            if ["Min xfer", "Child["].iter().any(|start| text.starts_with(start)) {
+                self.amount(line, text);
+                return Ok(true);
+            }
+            return Ok(text.starts_with("Without the stonewall"));
         };
-        if !self.value(line, text, [bytes, operations], draft)? {
+        if index == 0 {
+            self.end_phase(draft);
+        }
+        if !self.value(line, text, index, draft)? {
             draft.remark(line.number, format_args!("no line of throughput mode, left out: '{}'", line.excerpt()));
         }
         Ok(true)
+    }
+
+    /// Reads `Min xfer = 31296.00 kB` and `Child[0] xfer count = 31296.00 kB, Throughput = …`.
+    fn amount(&mut self, line: &Line, text: &str) {
+        let amount = text.split_once('=').and_then(|(_, right)| fixed(split_unit(right.trim()).0, 2..=2));
+        let Some(amount) = amount.map(|amount| amount.value) else { return };
+        if self.phase.least.is_none_or(|(least, _)| amount < least) {
+            self.phase.least = Some((amount, line.number));
+        }
+    }
+
+    /// Ends a block: its operation fails if a message or a number of the block says so.
+    fn end_phase(&mut self, draft: &mut Draft) {
+        let phase = std::mem::take(&mut self.phase);
+        let Some(operation) = self.operation else { return };
+        let name = Name { workload: Some(&self.workload), operation };
+        if let Some((line, text)) = phase.idle_process() {
+            draft.fail_operation(line, name, format_args!("{operation}: a process transferred nothing ({text})"));
+        } else if let Some((line, text)) = phase.contradiction(self.work(&phase.unit)) {
+            draft.fail_operation(line, name, format_args!("{operation}: {text}"));
+        }
+    }
+
+    /// Returns the amount of an operation in kilobytes or in operations: all processes transfer a whole file.
+    fn work(&self, unit: &str) -> Option<f64> {
+        let (count, _) = split_unit(self.workload.strip_prefix("throughput, ")?);
+        let Position { file_size, record_size, .. } = self.place;
+        let size = if unit == "ops/sec" { file_size? / record_size? } else { file_size? / 1024 };
+        Some(whole(count.as_bytes())? as f64 * size as f64)
     }
 
     /// Reads `Each process writes a 32768 kByte file in 64 kByte records`.
@@ -438,18 +565,16 @@ impl Throughput {
     }
 
     /// Reads `Children see throughput for  2 initial writers = 4263913.00 kB/sec`.
-    fn value(
-        &mut self,
-        line: &Line,
-        text: &str,
-        [bytes, operations]: [&MetricKind; 2],
-        draft: &mut Draft,
-    ) -> Result<bool, ReadError> {
+    fn value(&mut self, line: &Line, text: &str, index: usize, draft: &mut Draft) -> Result<bool, ReadError> {
+        let (_, bytes, operations) = &LINES[index];
         let Some((left, right)) = text.split_once('=') else { return Ok(false) };
         if let Some((_, what)) = left.split_once(" for ") {
             let what = what.trim();
             self.operation = operation(what.trim_start_matches(|c: char| c.is_ascii_digit()).trim());
             self.count(split_unit(what).0);
+        }
+        if let Some(operation) = self.operation.filter(|_| index == 0) {
+            self.report(Name { workload: Some(&self.workload.clone()), operation }, draft);
         }
         let (number, unit) = split_unit(right.trim());
         let (Some(operation), Some(number)) = (self.operation, fixed(number, 2..=2)) else { return Ok(false) };
@@ -461,9 +586,23 @@ impl Throughput {
         if number.comma {
             draft.remark_once(line.number, "numbers have a decimal comma; read as such");
         }
+        self.phase.rates[index].get_or_insert((number.value, line.number));
+        unit.clone_into(&mut self.phase.unit);
         let name = Name { workload: Some(&self.workload), operation };
         draft.add(name, metric, unit, Position { line: line.number, ..self.place }, rate(value))?;
         Ok(true)
+    }
+
+    /// Adds the messages before a block to its operation.
+    fn report(&mut self, name: Name, draft: &mut Draft) {
+        for message in self.messages.drain(..) {
+            match message.severity {
+                Severity::Failure => {
+                    draft.fail_operation(message.line, name, format_args!("{}: {}", name.operation, message.text));
+                }
+                _ => message.report(None, draft),
+            }
+        }
     }
 
     /// Reads `CPU Utilization: Wall time    2.671    CPU time    1.974    CPU utilization  73.89 %`.

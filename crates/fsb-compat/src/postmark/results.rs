@@ -6,6 +6,7 @@ use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate};
+use crate::message::{self, Found, Messages, Pattern, Severity, ends_early};
 use crate::text::{Decimal, Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -43,6 +44,30 @@ fn recognise(head: &[u8]) -> bool {
     holds(head, b"PostMark v1.5") || holds(head, b" seconds of transactions (")
 }
 
+/// The messages of PostMark 1.5x: errors of a run, and of commands that it ignores.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Part("Error: cannot open '"), Severity::Failure),
+    (Pattern::Part("Error: Cannot delete '"), Severity::Failure),
+    (Pattern::Part("Error: failed to allocate source file"), Severity::Failure),
+    (Pattern::Part("Error: Failed to allocate table"), Severity::Failure),
+    (Pattern::Part("Error: cannot build weighted index"), Severity::Failure),
+    (Pattern::Part("Error: "), Severity::Warning),
+];
+
+/// Lines of the command `show`, with the names of their settings.
+#[rustfmt::skip] // a table reads as one
+static SETTINGS: [(&str, &str); 8] = [
+    ("The base number of files is ", "number"),
+    ("Transactions: ", "transactions"),
+    ("Files range between ", "size"),
+    ("Files are ", "size"),
+    ("Block sizes are: ", "block sizes"),
+    ("Biases are: ", "biases"),
+    ("Using Unix buffered file I/O", "buffering"),
+    ("Not using Unix buffered file I/O", "buffering"),
+];
+
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
     let mut runs = Runs::new(TOOL.name);
@@ -55,12 +80,16 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
         // One execution of PostMark can run several times, each with a report of its own.
         if text == "Time:" || text.starts_with("PostMark v") {
-            runs.push(std::mem::replace(&mut report, Report::new(version.clone())).draft)?;
+            let mut next = Report::new(version.clone());
+            if text == "Time:" {
+                next.begin(&mut report);
+            }
+            runs.push(std::mem::replace(&mut report, next).finish())?;
         } else {
             report.take(&line, &text)?;
         }
     }
-    runs.push(report.draft)?;
+    runs.push(report.finish())?;
     runs.finish(|| "it holds no verbose report; run PostMark with 'set report verbose', its default".to_owned())
 }
 
@@ -69,17 +98,52 @@ struct Report {
     draft: Draft,
     /// Whether the lines about deleted files were reached.
     deleting: bool,
+    /// The seconds of the whole run and of its transactions, as printed.
+    seconds: Option<f64>,
+    transaction_seconds: Option<f64>,
+    /// Messages and settings since the last report. They precede the report of their run.
+    messages: Vec<Found>,
+    settings: Vec<(&'static str, String)>,
+    complete: bool,
 }
+
+/// Messages that are kept until their report.
+const MOST_MESSAGES: usize = 1000;
 
 impl Report {
     fn new(version: Option<String>) -> Self {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
         draft.run.clock_resolution = Some(1.0);
-        Report { draft, deleting: false }
+        let (seconds, transaction_seconds, messages, settings) = (None, None, Vec::new(), Vec::new());
+        Report { draft, deleting: false, seconds, transaction_seconds, messages, settings, complete: false }
+    }
+
+    /// Takes the messages and settings that precede this report, which follow the last one.
+    fn begin(&mut self, last: &mut Report) {
+        last.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
+        self.settings.clone_from(&last.settings);
+        self.settings.iter().for_each(|(name, value)| self.draft.setting(None, name, value));
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        if let Some(message) = message::find(MESSAGES, line) {
+            self.messages.push(message);
+            self.messages.truncate(MOST_MESSAGES);
+            return Ok(());
+        }
+        if let Some((start, name)) = SETTINGS.iter().find(|(start, _)| text.starts_with(start)) {
+            let value = if text.len() == start.len() {
+                (!start.starts_with("Not")).to_string()
+            } else {
+                text[start.len()..].to_owned()
+            };
+            self.settings.retain(|(known, _)| known != name);
+            self.settings.push((name, value));
+        }
+        if let Some(seconds) = text.strip_suffix(" seconds total") {
+            self.seconds = number(seconds).or_else(|| fixed(seconds, FRACTION..=FRACTION).map(|number| number.value));
+        }
         let Some((left, right)) = text.split_once(" (") else { return Ok(()) };
         let Some(rate) = right.strip_suffix(" per second)") else {
             if right.contains("per second") || !line.ended {
@@ -97,6 +161,28 @@ impl Report {
         Ok(())
     }
 
+    fn finish(mut self) -> Draft {
+        if self.draft.has_values() && !self.complete {
+            self.draft.remark(None, ends_early(TOOL.name, "the line about bytes written"));
+        }
+        // No report follows these messages: the run did not end.
+        self.messages.into_iter().for_each(|message| message.report(None, &mut self.draft));
+        self.draft
+    }
+
+    /// Adds a remark if an amount divided by the time is not the rate. PostMark rounds rates to whole numbers.
+    fn check(&mut self, line: &Line, (amount, unit): (Option<f64>, &str), seconds: Option<f64>, rate: f64) {
+        let Some((amount, seconds)) = amount.zip(seconds) else { return };
+        // Where seconds have no fraction, zero seconds count as one.
+        let least = if self.draft.run.clock_resolution == Some(1.0) { 1.0 } else { 1e-6 };
+        let expected = amount / f64::max(seconds, least);
+        if (expected - rate).abs() > 1.0 + 0.02 * expected {
+            let text =
+                format!("{amount:.0} {unit} in {seconds} s are {expected:.0}/s, but PostMark prints {rate:.0}/s");
+            self.draft.remark(line.number, text);
+        }
+    }
+
     /// Reads `29935 created (29935 per second)`, `Creation alone: 5000 files (5000 per second)`.
     fn rate(&mut self, line: &Line, left: &str, found: &str) -> Result<bool, ReadError> {
         let what = match left.split_once(':') {
@@ -107,8 +193,11 @@ impl Report {
         let later = what.starts_with("Mixed") && self.deleting;
         let operation = RATES.iter().filter(|(known, _)| *known == what).nth(usize::from(later)).map(|(_, name)| *name);
         let (Some(operation), Some(number)) = (operation, number(found)) else { return Ok(false) };
-        if operation == "transaction" {
-            self.look_at_seconds(line, left);
+        match operation {
+            "transaction" => self.look_at_seconds(line, left),
+            "create" | "delete" => self.check(line, (count(left), "files"), self.seconds, number),
+            "read" | "append" => self.check(line, (count(left), "files"), self.transaction_seconds, number),
+            _ => {}
         }
         let name = Name { workload: None, operation };
         self.draft.add(name, &OPERATION_RATE, "per second", place(line), rate(number))?;
@@ -117,13 +206,7 @@ impl Report {
 
     /// Reads `157.24 megabytes read (157.24 megabytes per second)`.
     fn bytes(&mut self, line: &Line, left: &str, number: &str, unit: &str) -> Result<bool, ReadError> {
-        let factor = match unit {
-            "bytes" => 1.0,
-            "kilobytes" => 1024.0,
-            "megabytes" => 1024.0 * 1024.0,
-            "gigabytes" => 1024.0 * 1024.0 * 1024.0,
-            _ => return Ok(false),
-        };
+        let Some(factor) = factor(unit) else { return Ok(false) };
         let operation = match left.rsplit(' ').next() {
             Some("read") => "read",
             Some("written") => "write",
@@ -133,6 +216,12 @@ impl Report {
         if number.comma {
             self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
         }
+        self.complete |= operation == "write";
+        let mut words = left.split(' ');
+        let amount = words.next().and_then(|amount| fixed(amount, 2..=2)).zip(words.next().and_then(self::factor));
+        // The rate has two digits, so that kilobytes are exact enough for the check.
+        let amount = amount.map(|(amount, factor)| amount.value * factor / 1024.0);
+        self.check(line, (amount, "kilobytes"), self.seconds, number.value * factor / 1024.0);
         let name = Name { workload: None, operation };
         self.draft.add(name, &THROUGHPUT, &format!("{unit} per second"), place(line), rate(number.value * factor))?;
         Ok(true)
@@ -142,10 +231,12 @@ impl Report {
     /// the difference is zero. Seconds with a fraction come from `fsb postmark`.
     fn look_at_seconds(&mut self, line: &Line, left: &str) {
         let seconds = left.split(' ').next().unwrap_or_default();
-        if fixed(seconds, FRACTION..=FRACTION).is_some() {
+        if let Some(fraction) = fixed(seconds, FRACTION..=FRACTION) {
             self.draft.run.clock_resolution = Some(1e-9);
+            self.transaction_seconds = Some(fraction.value);
             return;
         }
+        self.transaction_seconds = number(seconds);
         let seconds = whole(seconds.as_bytes()).unwrap_or(0);
         let text = if seconds <= 1 {
             "PostMark rounds times to whole seconds, and this run took one or less: its rates are unreliable".to_owned()
@@ -160,6 +251,17 @@ impl Report {
 /// Parses a rate: a whole number, or a small one of `fsb postmark` with its fraction.
 fn number(text: &str) -> Option<f64> {
     whole(text.as_bytes()).map(|number| number as f64).or_else(|| fixed(text, 2..=2).map(|Decimal { value, .. }| value))
+}
+
+/// Returns the number of files that begins a line.
+fn count(left: &str) -> Option<f64> {
+    number(left.split(' ').next()?)
+}
+
+/// Returns the bytes of a unit.
+fn factor(unit: &str) -> Option<f64> {
+    let known = [("bytes", 0), ("kilobytes", 10), ("megabytes", 20), ("gigabytes", 30)];
+    known.into_iter().find(|(name, _)| *name == unit).map(|(_, shift)| f64::from(1u32 << shift))
 }
 
 fn place(line: &Line) -> Position {

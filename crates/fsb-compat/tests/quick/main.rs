@@ -1,6 +1,7 @@
 //! The readers, on real output: each value, and the effect of damage.
 
 mod every_file;
+mod faults;
 mod fio;
 mod fio_log;
 mod hyperfine;

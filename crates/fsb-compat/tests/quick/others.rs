@@ -216,8 +216,8 @@ fn each_report_of_a_file_is_a_run() {
 fn operations_that_are_not_part_of_the_test_are_absent() {
     let run = only(&golden("sysbench/1.0.20-seqrd.txt"));
     let operations: Vec<&str> = run.series.iter().map(|series| series.operation.as_str()).collect();
-    assert_eq!(operations, ["read", "read", "event", "event", "event"]);
-    assert_eq!(series(&run, "event", "latency_p99").gaps[0].why, GapReason::BelowClock);
+    assert_eq!(operations, ["read", "read", "read", "read", "read"]);
+    assert_eq!(series(&run, "read", "latency_p99").gaps[0].why, GapReason::BelowClock);
 }
 
 #[test]
@@ -352,10 +352,10 @@ fn the_mean_of_iterations_counts_as_one_run_with_a_remark() {
     let run = only(&golden("mdtest/4.1-three-iterations.txt"));
     assert_eq!(value(&run, "directory_rename", "operation_rate"), 90089.884);
     assert_eq!(run.series.len(), 10);
-    assert!(remarks(&run)[0].contains("means of its 3 iterations"), "{:?}", remarks(&run));
+    assert!(remarks(&run)[1].contains("means of its 3 iterations"), "{:?}", remarks(&run));
 }
 
-/// A summary of 1.9.3 with the statistics of single tasks, which precede those of iterations.
+/// A summary of 1.9.3.
 const OLD_MDTEST: &str = "\
 -- started at 01/02/2020 10:00:00 --
 
@@ -366,17 +366,47 @@ Command line used: ./mdtest -n 10
 SUMMARY: (of 1 iterations)
    Operation                      Max            Min           Mean        Std Dev
    ---------                      ---            ---           ----        -------
-   File creation     :       100.000         50.000         75.000         80.000         60.000         70.000          5.000
+   File creation     :       100.000         50.000         75.000          5.000
    File stat         :       100.000         nan         75.000
+   File read         :       100.000         50.000         75.000         80.000         60.000         70.000          5.000
    File removal      :         0.000          0.000          0.000          0.000
+
+-- finished at 01/02/2020 10:00:01 --
 ";
 
 #[test]
-fn the_statistics_of_single_tasks_are_not_read() {
+fn rows_that_do_not_fit_their_heading_are_left_out() {
     let run = parse("mdtest", OLD_MDTEST);
-    assert_eq!(value(&run, "file_create", "operation_rate"), 70.0);
+    assert_eq!(value(&run, "file_create", "operation_rate"), 75.0);
     assert_eq!(run.series[1].gaps.len(), 1);
-    assert_eq!(remarks(&run), ["11: no row of the summary, left out: 'File stat         :       100.000       …'"]);
+    let expected = [
+        "11: no row of the summary, left out: 'File stat         :       100.000       …'",
+        "12: no row of the summary, left out: 'File read         :       100.000       …'",
+    ];
+    assert_eq!(remarks(&run), expected);
+}
+
+#[test]
+fn the_mean_over_iterations_is_read_by_its_heading() {
+    let heading = OLD_MDTEST.lines().find(|line| line.contains("Operation")).unwrap();
+    let row = OLD_MDTEST.lines().find(|line| line.contains("File creation")).unwrap();
+    let with_heading = |new: &str, numbers: &str| {
+        let row_of = format!("   File creation     : {numbers}");
+        OLD_MDTEST.replace(heading, new).replace(row, &row_of)
+    };
+    let of_heading = |new: &str, numbers: &str| parse("mdtest", &with_heading(new, numbers));
+    let run = of_heading("   Operation   Mean   Max   Min   Std Dev", "200.000 300.000 100.000 5.000");
+    assert_eq!(value(&run, "file_create", "operation_rate"), 200.0);
+    let both = "   Operation   per Rank: Max Min Mean Std Dev   per Iteration: Max Min Mean";
+    let run = of_heading(both, "900.000 100.000 500.000 50.000 800.000 200.000 600.000");
+    assert_eq!(value(&run, "file_create", "operation_rate"), 600.0);
+    let unknown = with_heading("   Operation   Max   Min   Median   Std Dev", "9.000 7.000 8.000 1.000");
+    let tool = fsb_compat::TOOLS.iter().find(|tool| tool.name == "mdtest").unwrap();
+    let error = (tool.read)(&mut unknown.as_bytes()).unwrap_err().to_string();
+    assert!(
+        error.contains("but the columns of its heading 'Max Min Median Std Dev' are not known (line 8)"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -395,11 +425,17 @@ fn phases_of_io500_are_rates_in_base_units_and_too_short_ones_have_a_remark() {
         assert_eq!(run.version.as_deref(), Some("io500-isc26_v2-26-g02091cf254d8"));
         assert_eq!(value(run, "ior_easy_write", "throughput"), 0.598912 * 1_073_741_824.0);
         assert_eq!(value(run, "mdtest_easy_stat", "operation_rate"), 982.2726 * 1e3);
-        // Phases that do not count for the score are left out.
         assert_eq!(run.series.len(), 12);
-        assert_eq!(run.warnings.len(), 4);
+        let all = remarks(run);
+        assert_eq!(
+            all.iter().filter(|text| text.ends_with("marks the phase as invalid; its value is kept")).count(),
+            4
+        );
+        assert!(all.contains(&"left out: 1 unscored phase (ior-rnd4K-easy-read)".to_owned()), "{all:?}");
+        assert_eq!(all.iter().filter(|text| text.ends_with("IO500 marks the whole run as invalid")).count(), 1);
     }
     assert_eq!(remarks(&summary)[0], "2: ior-easy-write: IO500 marks the phase as invalid; its value is kept");
+    assert_eq!(remarks(&terminal)[0], "2: ERROR INVALID (src/phase_dbg.c:15) stonewall-time 1s != 300s");
     let text = std::fs::read_to_string(golden("io500/two-tasks-summary.txt")).unwrap();
     let run = parse("io500", &text.replace("0.598912 GiB/s", "0.598912 GB/s"));
     assert!(remarks(&run)[0].starts_with("2: no result of a phase, left out"), "{:?}", remarks(&run));
@@ -476,6 +512,7 @@ fn a_result_that_cannot_be_compared_is_left_out_with_a_remark() {
         "16: T: 'x' is not a number; left out",
         "32: T: no bar graph; left out",
         "50: T: no direction for 'Points'; left out",
+        "16: T: -3e0 operations_per_second is not a possible measurement; left out",
     ];
     assert_eq!(remarks(&runs[0]), expected);
     assert_eq!(runs[1].series[0].gaps[0].why, GapReason::Zero);

@@ -60,8 +60,8 @@ pub struct Collected {
     pub(super) gaps: [GapPlaces; GapReason::ALL.len()],
     pub(super) remarks: Remarks,
     pub(super) failures: Remarks,
-    /// Workloads that failed in a run; `None` stands for all of a run.
-    failed: BTreeSet<Option<String>>,
+    /// Workloads and operations that failed in a run. `None` means all workloads of a run, or all operations.
+    failed: BTreeSet<(Option<String>, Option<String>)>,
     /// Runs without any value.
     pub(super) dead_runs: usize,
     /// By workload and name, the values of a setting.
@@ -323,9 +323,9 @@ impl Collected {
         for remark in &run.warnings {
             self.remarks.add(&remark.text, || place(remark.line));
         }
-        for Failure { line, workload, text } in &run.failures {
+        for Failure { line, workload, operation, text } in &run.failures {
             self.failures.add(text, || place(*line));
-            self.failed.insert(workload.clone());
+            self.failed.insert((workload.clone(), operation.clone()));
         }
         for series in &run.series {
             for gap in &series.gaps {
@@ -344,9 +344,12 @@ impl Collected {
         }
     }
 
-    /// Returns whether a run of the set failed at a workload.
-    fn has_failed(&self, workload: &Option<String>) -> bool {
-        self.failed.contains(&None) || self.failed.contains(workload)
+    /// Returns whether a run of the set failed at an operation of a workload.
+    fn has_failed(&self, key: &Key) -> bool {
+        self.failed.iter().any(|(workload, operation)| {
+            (workload.is_none() || *workload == key.workload)
+                && operation.as_ref().is_none_or(|operation| *operation == key.operation)
+        })
     }
 
     /// Returns the failures that its files report, each with its first places.
@@ -696,7 +699,7 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let all = sets.len();
     for set in order {
         for mut column in std::mem::take(&mut sets[set].columns) {
-            if sets[set].has_failed(&column.key.workload) {
+            if sets[set].has_failed(&column.key) {
                 column.lost = Some(GapReason::Failed);
             }
             let named = !anonymous.contains(&column.key.operation);
