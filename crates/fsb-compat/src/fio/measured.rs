@@ -93,7 +93,8 @@ fn directions<'a>(job: &Job<'a>, options: &Merged, source: &Source, draft: &mut 
     kept
 }
 
-/// Returns the number of operations. A count that is no number is at least one if there is a rate.
+/// Returns the number of operations. A count that is not a number is at least one if there is a
+/// rate.
 fn operations(direction: &Fields, source: &Source, draft: &mut Draft) -> u64 {
     let Some(raw) = direction.get("total_ios") else { return 0 };
     if let (None, Some(count)) = (direction.other("total_ios"), direction.count("total_ios")) {

@@ -10,8 +10,9 @@ use fsb_model::set::Run;
 
 use super::latency::{Latency, PERCENTILES};
 use super::measured::{Measured, OPTIONS_UNKNOWN};
+use super::messages;
+use super::names::{NAME, is_version, workload_names};
 use super::source::Found;
-use super::{messages, workload_names};
 use crate::draft::{Draft, Runs};
 use crate::text::LineIndex;
 use crate::tool::ReadError;
@@ -39,7 +40,7 @@ pub(super) fn is_line(line: &[u8]) -> bool {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let mut fields = line.split(|byte| *byte == b';');
     let version = fields.next().is_some_and(|field| matches!(field, b"3" | b"4" | b"5"));
-    version && fields.next().is_some_and(super::is_version)
+    version && fields.next().is_some_and(is_version)
 }
 
 /// A line of a job.
@@ -170,9 +171,9 @@ impl<'t> Line<'t> {
 /// Reads the executions in a text of terse reports.
 pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     let index = LineIndex::new(text);
-    let mut runs = Runs::new(super::NAME);
+    let mut runs = Runs::new(NAME);
     let mut lines: Vec<Line> = Vec::new();
-    let (mut draft, mut at, mut continues) = (Draft::new(super::NAME), 0, false);
+    let (mut draft, mut at, mut continues) = (Draft::new(NAME), 0, false);
     for whole in text.split_inclusive('\n') {
         let (offset, number) = (at, index.line(at));
         at += whole.len();
@@ -191,11 +192,11 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
                 lines[known] = line;
             }
             Some(known) if lines[known].disks.is_empty() && line.disks.is_empty() => {
-                return Err(ReadError::refused(super::NAME, ambiguous(&lines[known], &line)));
+                return Err(ReadError::refused(NAME, ambiguous(&lines[known], &line)));
             }
             Some(_) => {
                 continues = false;
-                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(super::NAME)))?)?;
+                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(NAME)))?)?;
                 lines.push(line);
             }
             None => lines.push(line),

@@ -114,7 +114,7 @@ fn counts_of_intervals_are_added() {
 }
 
 #[test]
-fn what_a_log_does_not_say_is_not_guessed() {
+fn logs_without_a_known_quantity_or_unit_are_refused() {
     let intervals = "500, 3200, 0, 0, 0\n1000, 3208, 0, 0, 0\n";
     assert!(parse("x.log", intervals).unwrap_err().contains("only its name says what it measures"));
     let old = intervals.replace(", 0\n", "\n");
