@@ -88,9 +88,9 @@ impl Report {
         } else if self.in_table && !text.starts_with("---") {
             self.row(line, text);
         } else if is_failure(text) {
-            self.draft.fail(line.number, None, line.excerpt());
+            self.draft.fail(line.number, None, line.message());
         } else if text.starts_with("failed to ") {
-            self.draft.remark(line.number, line.excerpt());
+            self.draft.remark(line.number, line.message());
         }
         Ok(())
     }

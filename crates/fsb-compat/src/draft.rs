@@ -221,11 +221,12 @@ impl Draft {
 
     /// Returns the run, or the remarks if it has neither values nor failures.
     pub fn finish(mut self) -> Result<Run, Vec<Remark>> {
-        let Run { series, histograms, failures, .. } = &mut self.run;
+        let Run { series, histograms, timelines, failures, .. } = &mut self.run;
         for failure in failures {
             let is_failed = |series: &&mut Series| failure.concerns(series.workload.as_deref(), &series.operation);
             series.iter_mut().filter(is_failed).for_each(Series::fail);
             histograms.retain(|found| !failure.concerns(found.workload.as_deref(), &found.operation));
+            timelines.retain(|found| !failure.concerns(found.workload.as_deref(), &found.operation));
         }
         self.run.series.retain(|series| !(series.points.is_empty() && series.gaps.is_empty()));
         if self.unsaid > 0 {

@@ -102,7 +102,7 @@ impl Execution {
             .iter()
             .any(|s| text.starts_with(s))
         {
-            self.draft.fail(line.number, None, line.excerpt());
+            self.draft.fail(line.number, None, line.message());
         }
         Ok(())
     }

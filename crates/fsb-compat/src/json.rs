@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_an_array_is_no_damage() {
+    fn an_array_that_ends_has_no_damage() {
         let mut elements = Elements::new("[1, 2 ] [3]", 1);
         assert_eq!(elements.by_ref().count(), 2);
         assert!(elements.damage.is_none() && &elements.text[elements.end()..] == "] [3]");

@@ -9,7 +9,9 @@
 pub mod benas;
 mod bonnie;
 mod dbench;
+mod dlio;
 mod draft;
+mod elbencho;
 pub mod export;
 pub mod fedorchuk;
 pub mod filebench;
@@ -23,6 +25,7 @@ mod ioping;
 mod ior;
 pub mod iozone;
 mod json;
+mod kdiskmark;
 mod label;
 mod mdtest;
 mod message;
@@ -41,7 +44,8 @@ mod text;
 mod tool;
 mod unread;
 
+pub use fio::executions;
 pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, identify, identify_file, read_file, tool_titles};
+pub use registry::{TOOLS, identify, identify_file, read_execution, read_file, tool_titles};
 pub use tool::{CODES, Problem, ReadError, Tool};

@@ -1,6 +1,6 @@
 //! The registries: tools whose results can be read, and tools that plans can be exported to.
 
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use fsb_model::set::Run;
@@ -12,8 +12,8 @@ use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
 use crate::unread;
 use crate::{
-    bonnie, dbench, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, mdtest, pgbench, phoronix,
-    postmark, smallfile, stress_ng, sysbench,
+    bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
+    pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
 };
 
 /// Bytes at the start of a file that decide which tool wrote it.
@@ -23,6 +23,7 @@ const HEAD: usize = 64 * 1024;
 pub static TOOLS: &[Tool] = &[
     iozone::TOOL,
     fio::TOOL,
+    fio::LOG,
     bonnie::TOOL,
     postmark::TOOL,
     filebench::TOOL,
@@ -38,15 +39,25 @@ pub static TOOLS: &[Tool] = &[
     ioping::TOOL,
     stress_ng::TOOL,
     smallfile::TOOL,
+    elbencho::TOOL,
+    kdiskmark::TOOL,
+    dlio::TOOL,
 ];
 
-/// Returns the names of all tools for a text: `IOzone, fio, … and smallfile`.
+/// The number of tools that a sentence names.
+const NAMED: usize = 10;
+
+/// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and IO500. It also reads
+/// those of hyperfine, … and smallfile`.
 pub fn tool_titles() -> String {
-    let titles: Vec<&str> = TOOLS.iter().map(|tool| tool.title).collect();
-    match titles.split_last() {
-        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
-        _ => titles.concat(),
-    }
+    let sentences = TOOLS.chunks(NAMED).map(|tools| {
+        let titles: Vec<&str> = tools.iter().map(|tool| tool.title).collect();
+        match titles.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => titles.concat(),
+        }
+    });
+    sentences.collect::<Vec<_>>().join(". It also reads those of ")
 }
 
 /// Every tool that plans can be exported to.
@@ -65,6 +76,29 @@ pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     Ok(runs)
 }
 
+/// Reads files that one execution wrote, as [`executions`](crate::executions) groups them. The logs among them become
+/// one run.
+///
+/// # Errors
+/// As [`read_file`], except that a log without a value is only remarked if others have one.
+pub fn read_execution(files: &[&Path]) -> Result<Vec<Run>, ReadError> {
+    let (mut logs, mut others, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    for path in files.iter().copied() {
+        match read_file(path) {
+            Err(error) if files.len() > 1 && error.is_about_contents() => refused.push(error),
+            read => {
+                let (log, other) = read?.into_iter().partition::<Vec<_>, _>(|run| run.tool == fio::LOG.name);
+                logs.extend(log);
+                others.extend(other);
+            }
+        }
+    }
+    match fio::join_logs(logs, &refused) {
+        None if !refused.is_empty() => Err(refused.remove(0)),
+        joined => Ok(joined.into_iter().chain(others).collect()),
+    }
+}
+
 fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut file = fsb_store::input::open_or_pipe(path)?;
     let mut head = Vec::new();
@@ -76,14 +110,19 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     let tool = recognise(&head).map_err(|problem| explain(&head, problem))?;
     if head.len() < HEAD {
         // It has been read already. Asking the kernel for more would cost another call per file.
-        return (tool.read)(&mut Cursor::new(head));
+        return read(tool, path, &mut Cursor::new(head));
     }
     // A sparse file of a terabyte would take its time before its end was found.
     if file.metadata()?.len() > LARGEST_RESULT {
         return Err(too_large(LARGEST_RESULT).into());
     }
     let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
-    (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
+    read(tool, path, &mut BufReader::with_capacity(HEAD, whole))
+}
+
+/// Reads the output of a tool. Only the names of fio's logs say what they measure.
+fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
+    if tool.name == fio::LOG.name { fio::read_log(path, input) } else { (tool.read)(input) }
 }
 
 /// Returns the problem if most lines begin with a label.

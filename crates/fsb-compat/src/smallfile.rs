@@ -28,6 +28,9 @@ pub(crate) const TOOL: Tool = Tool {
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
+/// The ratio of the sum of the threads' rates to the rate of the whole run that is remarked on.
+const UNEVEN: f64 = 1.1;
+
 /// Parameters that are part of the name, that change no work, or that name places.
 static NOT_COMPARED: [&str; 13] = [
     "host_set",
@@ -64,6 +67,11 @@ struct Document<'a> {
 struct Results<'a> {
     #[serde(borrow, rename = "filesPerSec")]
     files: Option<&'a RawValue>,
+    /// The number of files, and the time of the slowest thread.
+    #[serde(borrow, rename = "files")]
+    count: Option<&'a RawValue>,
+    #[serde(borrow)]
+    elapsed: Option<&'a RawValue>,
     #[serde(borrow, rename = "MiBps")]
     mebibytes: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -114,6 +122,18 @@ fn run(
              are those of less work"
         );
         draft.remark(source.line_of(done), text);
+    }
+    let over_all =
+        results.count.and_then(number).zip(results.elapsed.and_then(number)).map(|(count, time)| count / time);
+    if let Some((raw, over_all)) = results.files.zip(over_all.filter(|rate| rate.is_finite() && *rate > 0.0)) {
+        let sum = number(raw).unwrap_or(over_all);
+        if sum > over_all * UNEVEN {
+            let text = format!(
+                "the threads did not end together: their rates add up to {sum:.0} files/s, but all files took the time \
+                 of {over_all:.0} files/s"
+            );
+            draft.remark(source.line_of(raw), text);
+        }
     }
     let file_size = params.get("file_size").and_then(Value::as_u64).filter(|size| *size > 0).map(|size| size << 10);
     let values = [(results.files, OPERATION_RATE, "files/s", 1.0), (results.mebibytes, THROUGHPUT, "MiB/s", MEBIBYTE)];

@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, THROUGHPUT, Unit};
+use fsb_model::metric::{CPU_PER_OPERATION, LATENCY_MEAN, OPERATION_RATE, THROUGHPUT, Unit};
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
@@ -25,17 +25,6 @@ pub(crate) const TOOL: Tool = Tool {
 const BOGO: &str = "bogo operation";
 
 const MEBIBYTE: f64 = 1_048_576.0;
-
-const USER_TIME: MetricKind = MetricKind {
-    name: "user_time",
-    unit: Unit::Seconds,
-    better: Better::Lower,
-    role: Role::Cost,
-    about: "Processor time in programs, of all instances.",
-};
-
-const SYSTEM_TIME: MetricKind =
-    MetricKind { name: "system_time", about: "Processor time in the kernel, of all instances.", ..USER_TIME };
 
 fn recognise(head: &[u8]) -> bool {
     holds(head, b"stress-ng-version:") || holds(head, b"stress-ng: info: ") || holds(head, b"stress-ng: metrc: ")
@@ -137,8 +126,10 @@ impl Document {
                 "bogo-ops-per-second-real-time" => {
                     self.draft.add(name, &OPERATION_RATE, "bogo ops/s", place, rate(*number))?;
                 }
-                "user-time" => self.draft.add(name, &USER_TIME, "s", place, time(*number))?,
-                "system-time" => self.draft.add(name, &SYSTEM_TIME, "s", place, time(*number))?,
+                // A run has a fixed length, so that processor time alone says nothing about the work.
+                "bogo-ops-per-second-usr-sys-time" if *number > 0.0 => {
+                    self.draft.add(name, &CPU_PER_OPERATION, "bogo ops/s of CPU", place, time(1.0 / number))?;
+                }
                 key => self.special(&workload, key, *number, place)?,
             }
         }

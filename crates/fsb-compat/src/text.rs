@@ -64,7 +64,12 @@ impl Line<'_> {
 
     /// Returns the start of it, for a message.
     pub(crate) fn excerpt(&self) -> Excerpt<'_> {
-        Excerpt(self.bytes.trim_ascii())
+        Excerpt(self.bytes.trim_ascii(), EXCERPT)
+    }
+
+    /// Returns it as a message of the tool, which ends with the cause.
+    pub(crate) fn message(&self) -> Excerpt<'_> {
+        Excerpt(self.bytes.trim_ascii(), MESSAGE)
     }
 }
 
@@ -79,21 +84,25 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 }
 
 /// The start of a line, made presentable only when it is printed.
-pub(crate) struct Excerpt<'a>(&'a [u8]);
+pub(crate) struct Excerpt<'a>(&'a [u8], usize);
 
 impl fmt::Display for Excerpt<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // At most four bytes a character.
-        let text = String::from_utf8_lossy(&self.0[..self.0.len().min(4 * EXCERPT)]);
-        for c in text.chars().take(EXCERPT) {
+        let Excerpt(bytes, most) = self;
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * most)]);
+        for c in text.chars().take(*most) {
             fmt::Write::write_char(f, if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })?;
         }
-        if text.chars().nth(EXCERPT).is_some() { f.write_str("…") } else { Ok(()) }
+        if text.chars().nth(*most).is_some() { f.write_str("…") } else { Ok(()) }
     }
 }
 
 /// Characters of an excerpt.
 const EXCERPT: usize = 40;
+
+/// Characters of a message of a tool.
+const MESSAGE: usize = 200;
 
 /// The offsets of the line ends in a text.
 pub(crate) struct LineIndex(Vec<usize>);

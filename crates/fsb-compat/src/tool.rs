@@ -96,6 +96,11 @@ impl ReadError {
         Problem::Refused { tool, why: why.into() }.into()
     }
 
+    /// Returns whether the file was read, and holds no results.
+    pub(crate) fn is_about_contents(&self) -> bool {
+        matches!(self.problem, Problem::Empty | Problem::Refused { .. })
+    }
+
     /// Adds the path of the file.
     pub(crate) fn at(self, path: &Path) -> ReadError {
         ReadError { path: Some(path.to_owned()), ..self }

@@ -58,6 +58,9 @@ pub struct Run {
     pub within: BTreeMap<String, f64>,
     /// Latencies as counts per duration.
     pub histograms: Vec<Histogram>,
+    /// Values over time, as a tool logs them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timelines: Vec<Timeline>,
     /// Problems of the file that do not make it useless.
     pub warnings: Vec<Remark>,
     /// Failures that the tool reported. The work that they concern has gaps instead of values.
@@ -165,6 +168,19 @@ pub struct Histogram {
     pub operation: String,
     /// Nanoseconds and how often, ascending, without zeros.
     pub bins: Vec<(u64, u64)>,
+}
+
+/// The values of one operation in one metric over the time of a run. They are parts of one run and no repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timeline {
+    /// As in [`Series`].
+    pub workload: Option<String>,
+    /// As in [`Series`].
+    pub operation: String,
+    /// As in [`Series`].
+    pub metric: String,
+    /// The end of each interval in seconds from the start of the first one, ascending, and its value.
+    pub points: Vec<(f64, f64)>,
 }
 
 /// A remark about a file.

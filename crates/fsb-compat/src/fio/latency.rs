@@ -13,7 +13,7 @@ use super::source::{Found, Source};
 use crate::draft::Draft;
 
 /// The latency that includes the submission: fio's `lat`. [`LATENCY_MEAN`] is fio's `clat`.
-pub(super) const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
+pub(crate) const TOTAL_LATENCY_MEAN: MetricKind = MetricKind {
     name: "total_latency_mean",
     unit: Unit::Seconds,
     better: Better::Lower,
@@ -71,6 +71,13 @@ impl Latency {
             bins: bins.map_or_else(BTreeMap::new, |raw| counts(raw, source, draft)),
             found_unit,
         }
+    }
+
+    /// Returns the percentiles of operations that are counted by latency.
+    pub fn from_bins(bins: &BTreeMap<u64, u64>, count: u64, line: u32) -> Self {
+        let percentile = |percent: f64| Some(Found { value: quantile(bins, percent / 100.0)? / 1e9, line });
+        let percentiles = PERCENTILES.each_ref().map(|(percent, _)| percentile(*percent));
+        Latency { count, percentiles, found_unit: "ns", ..Latency::default() }
     }
 
     /// Adds another process that did the same work at the same time. Means are weighted. Percentiles come from the

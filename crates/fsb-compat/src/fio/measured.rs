@@ -66,8 +66,10 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
     found
 }
 
-const OPTIONS_UNKNOWN: &str = "this fio does not print the options of its jobs: access pattern, sizes and settings are \
-                               unknown, so runs of other work may be compared; fio since 2.16 prints them";
+/// The remark about a report without the options of its jobs.
+pub(super) const OPTIONS_UNKNOWN: &str = "the report does not have the options of its jobs: access pattern, sizes and \
+                                          settings are unknown, so runs of other work may be compared; the JSON of fio \
+                                          since 2.16 has them";
 
 /// Returns the directions of a job in which it worked, or was requested to work.
 fn directions<'a>(job: &Job<'a>, options: &Merged, source: &Source, draft: &mut Draft) -> Vec<(Way, Fields<'a>)> {
@@ -124,7 +126,7 @@ fn one(way: Way, direction: &Fields, options: &Merged, source: &Source, draft: &
 
 impl Measured {
     /// Adds a process that did the same work at the same time: rates add up.
-    fn merge(&mut self, other: Measured) {
+    pub fn merge(&mut self, other: Measured) {
         let add = |a: Found, b: Found| Found { value: a.value + b.value, ..a };
         self.bandwidth = match (self.bandwidth, other.bandwidth) {
             (Some((mine, unit)), Some((theirs, _))) => Some((add(mine, theirs), unit)),

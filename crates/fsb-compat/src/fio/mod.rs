@@ -5,12 +5,17 @@ mod export;
 pub mod job;
 mod latency;
 mod lenient;
+mod log;
+mod log_group;
+mod log_line;
+mod log_name;
 mod measured;
 mod messages;
 mod options;
 pub mod print;
 mod snapshot;
 mod source;
+mod terse;
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -24,13 +29,17 @@ use document::{Document, FIRST_KEY, Job, Parsed, parse, reason, starts};
 use source::Source;
 
 pub(crate) use export::EXPORTER;
+pub(crate) use latency::TOTAL_LATENCY_MEAN;
+pub(crate) use log::{LOG, read_named as read_log};
+pub use log_group::executions;
+pub(crate) use log_group::join as join_logs;
 
 /// Reads fio's JSON.
 pub(crate) const TOOL: Tool = Tool {
     name: NAME,
     title: "fio",
-    about: "JSON and json+ of 2.x and 3.x: per job and direction, grouped or not, unified",
-    looks_for: "JSON with \"fio version\", from --output-format=json or json+",
+    about: "JSON and json+ of 2.x and 3.x, terse reports (versions 3 to 5): per job and direction",
+    looks_for: "JSON with \"fio version\", from --output-format=json or json+; or a line '3;fio-…'",
     values: "B/s (before 3.0 KiB/s) and IOPS; ns or µs (lower is better)",
     repetition: "an execution: the last report of --status-interval",
     recognise,
@@ -47,10 +56,9 @@ fn is_text(head: &[u8]) -> bool {
     version && (holds(head, b": (groupid=") || holds(head, b": (g="))
 }
 
-/// Returns whether this is the terse report: `3;fio-3.33;…`.
+/// Returns whether a text has a line of a terse report.
 fn is_terse(head: &[u8]) -> bool {
-    let first = head.split(|byte| *byte == b'\n').next().unwrap_or(head);
-    first.split(|byte| *byte == b';').nth(1).is_some_and(is_version)
+    head.split(|byte| *byte == b'\n').any(terse::is_line)
 }
 
 fn is_version(text: &[u8]) -> bool {
@@ -69,6 +77,9 @@ const MOST_DOCUMENTS: usize = 1000;
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let text = whole_text(input, NAME)?;
     let starts = starts(&text);
+    if starts.is_empty() && is_terse(text.as_bytes()) {
+        return terse::read(&text);
+    }
     if starts.is_empty() {
         return Err(ReadError::refused(NAME, no_document(text.as_bytes())));
     }
@@ -170,20 +181,14 @@ impl<'t> Reports<'t> {
 }
 
 fn no_document(bytes: &[u8]) -> String {
-    let form = if is_terse(bytes) {
-        "in the terse format"
-    } else if is_text(bytes) {
-        "in the normal format"
-    } else {
-        "without the start of its JSON"
-    };
+    let form = if is_text(bytes) { "in the normal format" } else { "without the start of its JSON" };
     format!("{form}; run fio with --output-format=json (or json+) and --output=FILE")
 }
 
 fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, ReadError> {
     let version = document.version.strip_prefix("fio-").unwrap_or(&document.version);
     draft.run.version = (!version.is_empty()).then(|| version.to_owned());
-    let workloads = workloads(document);
+    let workloads = workload_names(document.jobs.iter().map(|job| (&*job.name, job.group)));
     failures(document, &workloads, source, &mut draft);
     for one in measured::all(document, &workloads, source, &mut draft) {
         one.keep(&mut draft)?;
@@ -191,19 +196,19 @@ fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, 
     Ok(draft)
 }
 
-/// Returns the workload of each job: its name, with a number if a later group repeats it.
-fn workloads(document: &Document) -> Vec<String> {
+/// Returns the workload of each job, from its name and group: the name, with a number if a later group repeats it.
+fn workload_names<'j>(jobs: impl Iterator<Item = (&'j str, i64)>) -> Vec<String> {
     let mut groups: HashMap<&str, Vec<i64>> = HashMap::new();
-    let mut workloads = Vec::new();
-    for job in &document.jobs {
-        let known = groups.entry(&job.name).or_default();
-        let round = known.iter().position(|group| *group == job.group).unwrap_or_else(|| {
-            known.push(job.group);
+    let mut names = Vec::new();
+    for (name, group) in jobs {
+        let known = groups.entry(name).or_default();
+        let round = known.iter().position(|known| *known == group).unwrap_or_else(|| {
+            known.push(group);
             known.len() - 1
         });
-        workloads.push(if round == 0 { job.name.clone() } else { format!("{} #{}", job.name, round + 1) });
+        names.push(if round == 0 { name.to_owned() } else { format!("{name} #{}", round + 1) });
     }
-    workloads
+    names
 }
 
 /// Records the jobs that ended with an error, or survived one. The processes of a job share its name, so that the values

@@ -118,7 +118,7 @@ impl Report {
             (found.size, found.valid) = (self.size, u64::from(!self.is_empty));
             return found.add(self.operation.unwrap_or("request"), &mut self.draft);
         } else if text.starts_with("ioping: ") {
-            self.draft.fail(line.number, None, line.excerpt());
+            self.draft.fail(line.number, None, line.message());
         }
         Ok(())
     }

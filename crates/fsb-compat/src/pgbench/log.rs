@@ -7,10 +7,15 @@ use fsb_model::metric::{
 };
 use fsb_model::set::{Histogram, Run};
 
-use super::{TOOL, TRANSACTION};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::text::{Lines, whole};
 use crate::tool::ReadError;
+
+/// The name of the tool.
+pub(super) const NAME: &str = "pgbench";
+
+/// The operation of transactions.
+pub(super) const TRANSACTION: &str = "transaction";
 
 /// Epochs of logs: pgbench has logs since 8.4.
 const EPOCHS: std::ops::Range<u64> = 1_000_000_000..10_000_000_000;
@@ -48,7 +53,7 @@ pub(super) fn read(first: &[u8], lines: &mut Lines, mut runs: Runs) -> Result<Ve
     if !log.transactions.is_empty() && !log.transactions.has_first_client {
         let why = "it has no line of client 0: it is the log of another thread (-j); join the logs of an execution: \
                    cat pgbench_log.PID* > NEW";
-        return Err(ReadError::refused(TOOL.name, why));
+        return Err(ReadError::refused(NAME, why));
     }
     let mut draft = log.draft;
     draft.run.clock_resolution = Some(1e-6);
@@ -72,7 +77,7 @@ struct Log {
 impl Default for Log {
     fn default() -> Self {
         let (transactions, intervals) = (Transactions::default(), Vec::new());
-        Log { draft: Draft::new(TOOL.name), transactions, intervals, last: 0 }
+        Log { draft: Draft::new(NAME), transactions, intervals, last: 0 }
     }
 }
 
@@ -163,7 +168,7 @@ impl Transactions {
     }
 }
 
-const NAME: Name<'static> = Name { workload: Some(WORKLOAD), operation: TRANSACTION };
+const SERIES: Name<'static> = Name { workload: Some(WORKLOAD), operation: TRANSACTION };
 
 fn transactions(found: &Transactions, line: u32, draft: &mut Draft) -> Result<(), ReadError> {
     for (word, count) in &found.without {
@@ -171,16 +176,16 @@ fn transactions(found: &Transactions, line: u32, draft: &mut Draft) -> Result<()
     }
     let (count, place) = (found.count(), Position { line, ..Position::default() });
     let Some((first, last)) = found.span.filter(|(first, last)| count > 0 && last > first) else { return Ok(()) };
-    draft.add(NAME, &OPERATION_RATE, "lines/s", place, rate(count as f64 / ((last - first) as f64 / 1e6)))?;
+    draft.add(SERIES, &OPERATION_RATE, "lines/s", place, rate(count as f64 / ((last - first) as f64 / 1e6)))?;
     let sum: f64 = found.times.iter().map(|(taken, count)| *taken as f64 * *count as f64).sum();
-    draft.add(NAME, &LATENCY_MEAN, "us", place, time(sum / count as f64 / 1e6))?;
+    draft.add(SERIES, &LATENCY_MEAN, "us", place, time(sum / count as f64 / 1e6))?;
     for (share, metric) in PERCENTILES.iter().filter(|(share, _)| (1.0 - share) * count as f64 >= BEYOND) {
         if let Some(taken) = found.percentile(*share) {
-            draft.add(NAME, metric, "us", place, time(taken as f64 / 1e6))?;
+            draft.add(SERIES, metric, "us", place, time(taken as f64 / 1e6))?;
         }
     }
     if let Some((longest, _)) = found.times.last_key_value() {
-        draft.add(NAME, &LATENCY_MAX, "us", place, time(*longest as f64 / 1e6))?;
+        draft.add(SERIES, &LATENCY_MAX, "us", place, time(*longest as f64 / 1e6))?;
     }
     let bins = found.times.iter().filter(|(taken, _)| **taken > 0).map(|(taken, count)| (taken * 1000, *count));
     draft.run.histograms.push(Histogram {
@@ -233,15 +238,15 @@ fn intervals(found: &[Interval], line: u32, draft: &mut Draft) -> Result<(), Rea
     // The intervals after the first one end as long after its end as the last one starts after its start.
     if last > first {
         let whole: u64 = found.iter().filter(|one| one.start > first).map(|one| one.count).sum();
-        draft.add(NAME, &OPERATION_RATE, "lines/s", place, rate(whole as f64 / (last - first) as f64))?;
+        draft.add(SERIES, &OPERATION_RATE, "lines/s", place, rate(whole as f64 / (last - first) as f64))?;
     } else {
         draft.remark(line, "one interval has no known length: the log gives no rate");
     }
     if count > 0 {
         let sum: f64 = found.iter().map(|one| one.sum as f64).sum();
-        draft.add(NAME, &LATENCY_MEAN, "us", place, time(sum / count as f64 / 1e6))?;
+        draft.add(SERIES, &LATENCY_MEAN, "us", place, time(sum / count as f64 / 1e6))?;
         let longest = found.iter().map(|one| one.longest).max().unwrap_or(0);
-        draft.add(NAME, &LATENCY_MAX, "us", place, time(longest as f64 / 1e6))?;
+        draft.add(SERIES, &LATENCY_MAX, "us", place, time(longest as f64 / 1e6))?;
     }
     Ok(())
 }

@@ -9,13 +9,14 @@ use std::io::BufRead;
 use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, Unit};
 use fsb_model::set::Run;
 
+use self::log::{NAME, TRANSACTION};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
 /// Reads reports and logs of pgbench.
 pub(crate) const TOOL: Tool = Tool {
-    name: "pgbench",
+    name: NAME,
     title: "pgbench",
     about: "final reports of 9.x to 18 (-r, several scripts), -P lines alone, and --log files",
     looks_for: "the lines 'transaction type: …' or 'progress: … tps', or the columns of a log",
@@ -24,9 +25,6 @@ pub(crate) const TOOL: Tool = Tool {
     recognise,
     read,
 };
-
-/// The operation of transactions.
-const TRANSACTION: &str = "transaction";
 
 /// The number of characters of a statement in its name.
 const LONGEST_STATEMENT: usize = 60;
@@ -69,14 +67,13 @@ static TIMES: [(&str, MetricKind); 4] = [
 ];
 
 /// The settings of a report that change the work but do not name it.
-static SETTINGS: [&str; 7] = [
+static SETTINGS: [&str; 6] = [
     "number of threads",
     "number of transactions per client",
     "duration",
     "maximum number of tries",
     "partition method",
     "partitions",
-    "query mode",
 ];
 
 /// Messages about a client or the run that ended before its time. Until 11 they have no prefix.
@@ -100,7 +97,7 @@ fn recognise(head: &[u8]) -> bool {
 
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
-    let mut runs = Runs::new(TOOL.name);
+    let mut runs = Runs::new(NAME);
     let mut report = Report::new(None);
     let mut is_first = true;
     while let Some(line) = lines.next()? {
@@ -157,7 +154,7 @@ struct Progress {
 
 impl Report {
     fn new(version: Option<String>) -> Self {
-        let mut draft = Draft::new(TOOL.name);
+        let mut draft = Draft::new(NAME);
         draft.run.version = version;
         draft.run.clock_resolution = Some(1e-6);
         Report {
@@ -188,9 +185,9 @@ impl Report {
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         if is_failure(text) {
-            self.draft.fail(line.number, None, line.excerpt());
+            self.draft.fail(line.number, None, line.message());
         } else if text.starts_with("pgbench: warning: ") {
-            self.draft.remark(line.number, line.excerpt());
+            self.draft.remark(line.number, line.message());
         } else if let Some(found) = text.strip_prefix("transaction type: ") {
             self.script = Some(script_name(found));
         } else if let Some(found) = text.strip_prefix("progress: ") {

@@ -327,3 +327,64 @@ fn a_cut_last_report_leaves_the_one_before_it_with_a_remark() {
     );
     assert!(run.warnings[0].line.unwrap() as usize >= text[..last].lines().count());
 }
+
+// The terse reports.
+
+#[test]
+fn terse_reports_have_directions_without_sizes() {
+    for (version, read, total) in [(3, 52_512.0, 7.393_465_2e-5), (5, 27_789.0, 1.308_599_47e-4)] {
+        let run = fixture(if version == 3 { "terse.txt" } else { "terse5.txt" });
+        assert_eq!(value(&run, "read", "throughput"), read * 1024.0);
+        assert_eq!(value(&run, "read", "total_latency_mean"), total);
+        let point = series(&run, "read", "throughput").points[0];
+        assert_eq!((point.file_size, point.record_size, run.version.as_deref()), (None, None, Some("3.33")));
+        assert!(remarks(&run).iter().any(|remark| remark.contains("access pattern, sizes and settings are unknown")));
+    }
+    // 132 reads in 19 ms: a tenth of them is not a hundred.
+    let run = fixture("terse5.txt");
+    assert!(run.series.iter().all(|series| !series.metric.starts_with("latency_p")));
+    let run = fixture("terse4.txt");
+    assert_eq!(value(&run, "write", "operation_rate"), series(&run, "write", "operation_rate").points[0].value);
+}
+
+#[test]
+fn terse_lines_with_the_same_disks_are_processes_and_others_are_runs() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse3-processes.txt")).unwrap();
+    let fields = |line: &str, at: usize| -> f64 { line.split(';').nth(at).unwrap().parse().unwrap() };
+    let run = parse("fio", &text);
+    let sum: f64 = text.lines().map(|line| fields(line, 47) * 1024.0).sum();
+    assert_eq!(value(&run, "write", "throughput"), sum);
+    assert_eq!(run.series[0].workload.as_deref(), Some("t"));
+    let first = text.lines().next().unwrap();
+    let runs = parse_all("fio", &format!("{first}\n{}\n", first.replace(";vda;1;84;", ";vda;1;90;")));
+    assert_eq!(runs.len(), 2);
+    let lines = first.replace(";vda;1;84;0;0;0;6;8;0.00%", "").replace(";a; b", "");
+    let fio = fsb_compat::TOOLS.iter().find(|tool| tool.name == "fio").unwrap();
+    let error = (fio.read)(&mut format!("{lines}\n{lines}\n").as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("lines 1 and 2 are of job 't' and have no disks"), "{error}");
+    let run = fixture("terse3-status.txt");
+    assert_eq!((value(&run, "read", "throughput"), value(&run, "read", "operation_rate")), (1022.0 * 1024.0, 15.0));
+}
+
+#[test]
+fn errors_of_terse_reports_are_failures() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse.txt")).unwrap();
+    let run = parse("fio", &text.replacen(";t;0;0;", ";t;0;28;", 1));
+    assert!(run.is_dead() && failures(&run) == ["1: job 't' failed: no space left on device (28)"]);
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse3-processes.txt")).unwrap();
+    let run = parse("fio", &text.replacen("%;0;0;a", "%;3;5;a", 1));
+    assert_eq!(failures(&run), ["1: job 't' failed: input/output error (5)"]);
+    let message = "fio: pid=11, err=28/file:io_u.c:1876, func=io_u error, error=No space left on device";
+    let run = parse("fio", &format!("{message}\n{text}"));
+    assert_eq!(failures(&run), ["1: fio reports: no space left on device (28)"]);
+}
+
+#[test]
+fn bad_numbers_of_terse_reports_are_left_out() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse.txt")).unwrap();
+    let run = parse("fio", &text.replacen(";52512;", ";-nan;", 1));
+    assert!(remarks(&run).contains(&"1: '-nan' is not a number; left out".to_owned()));
+    let cut = parse("fio", &format!("{text}{}", &text[..text.len() / 2]));
+    assert!(remarks(&cut).contains(&"2: the line of a terse report is cut; left out".to_owned()));
+    assert_eq!(value(&run, "read", "operation_rate"), 13128.0);
+}

@@ -3,6 +3,7 @@
 mod every_file;
 mod faults;
 mod fio;
+mod fio_log;
 mod hyperfine;
 mod iozone;
 mod others;

@@ -15,6 +15,7 @@ mod latency;
 pub(crate) mod look;
 mod means;
 mod medians;
+mod over_time;
 mod published;
 mod ratios;
 mod requests;
@@ -47,6 +48,7 @@ static CHARTS: &[ChartKind] = &[
     cache_warm_up::KIND,
     cycles::KIND,
     runs::KIND,
+    over_time::KIND,
     medians::BY_FILE_SIZE,
     medians::BY_RECORD_SIZE,
     scatter::KIND,

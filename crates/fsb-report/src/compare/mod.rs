@@ -234,6 +234,7 @@ fn shorten_operation(operation: &mut Operation, releases: &Releases) {
     }
     shorten_names(&mut operation.letters, releases);
     shorten_names(&mut operation.latencies, releases);
+    shorten_names(&mut operation.timelines, releases);
 }
 
 fn shorten_classic(classic: &mut Classic, releases: &Releases) {

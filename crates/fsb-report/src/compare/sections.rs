@@ -133,6 +133,7 @@ fn operation(view: &View<'_>, row: &Row<'_>, place: usize) -> Option<Section> {
     }
     blocks.extend(others_table(view, found).map(|table| Block::table("others", table)));
     blocks.extend(latencies_table(view, found).map(|table| Block::table("latency", table)));
+    blocks.extend(timelines_table(view, found).map(|table| Block::table("timeline", table)));
     blocks.extend(folded(view, row, found));
     Some(Section { id: format!("operation-{place}"), title: row.label.clone(), is_row: true, blocks })
 }
@@ -388,6 +389,25 @@ fn latencies_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
     let caption = "Latencies of all runs together; – where fewer than 100 operations lie beyond";
     let head = std::iter::once("Set".to_owned()).chain(quantiles.iter().map(|q| quantile_name(*q))).collect();
     (!quantiles.is_empty()).then(|| Table::new(caption, head, rows.collect()))
+}
+
+/// Returns the table of values over time, with one row per set. Returns `None` if no run has them.
+fn timelines_table(view: &View<'_>, found: &OperationRow<'_>) -> Option<Table> {
+    let unit = found.operation.unit;
+    let row = |(place, name): (usize, &String)| {
+        let runs = found.operation.timelines.get(name).filter(|runs| !runs.is_empty())?;
+        let values = || runs.iter().flatten().map(|(_, value)| *value);
+        let cells = [
+            runs.len().to_string(),
+            values().count().to_string(),
+            unit.show(values().fold(f64::MAX, f64::min)),
+            unit.show(values().fold(0.0, f64::max)),
+        ];
+        Some(TableRow::of_column(place, name, cells.into_iter().map(TableCell::new).collect()))
+    };
+    let rows: Vec<TableRow> = view.names.iter().enumerate().filter_map(row).collect();
+    let head = ["Set", "Runs", "Intervals", "Lowest", "Highest"].map(str::to_owned).to_vec();
+    (!rows.is_empty()).then(|| Table::new("Intervals of all runs", head, rows))
 }
 
 /// Returns the table of the statistics of 2011 for the whole operation, with one row per statistic and one column per

@@ -422,6 +422,23 @@ mod tests {
         }
 
         #[test]
+        fn runs_with_values_over_time_are_drawn_over_time() {
+            let mut sets = workloads(&["ext4", "xfs"], 6);
+            for run in sets.iter_mut().flat_map(|set| &mut set.runs) {
+                let series = run.series[0].clone();
+                let points = series.points.iter().flat_map(|point| [(0.5, point.value / 2.0), (1.0, point.value)]);
+                let (workload, operation, metric) = (series.workload.clone(), series.operation, series.metric);
+                let points = points.take(2).collect();
+                run.timelines.push(fsb_model::set::Timeline { workload, operation, metric, points });
+            }
+            let page = own(&compared(&sets), None);
+            let (_, figure) = figures(&page).into_iter().find(|(id, _)| id == "over-time-0").unwrap();
+            let traces = figure["data"].as_array().unwrap();
+            assert_eq!((traces.len(), &traces[0]["x"]), (12, &serde_json::json!([0.5, 1])));
+            assert_eq!(page.matches("Intervals of all runs").count(), 1);
+        }
+
+        #[test]
         fn headers_say_what_they_head() {
             let page = own(&compared(&iozone(&["xfs", "ext4"], 5, 2, 1 << 20)), Some("write"));
             assert_eq!(

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::metric::{self, Role};
-use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting};
+use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting, Timeline};
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
@@ -19,6 +19,9 @@ use crate::terms::Unjudged;
 pub(super) const FEW_TICKS: f64 = 100.0;
 /// Runs with fewer values than this may agree by chance.
 const FEW_VALUES: usize = 10;
+
+/// Timelines kept of a set. A page with more lines is not legible.
+const MOST_TIMELINES: usize = 500;
 /// The number of items that a warning names before it only counts the others.
 pub(super) const NAMED: usize = 3;
 
@@ -63,6 +66,8 @@ pub struct Collected {
     pub(super) dead_runs: usize,
     /// By workload and name, the values of a setting.
     pub(super) settings: BTreeMap<(Option<String>, String), BTreeSet<String>>,
+    /// Values over time, in the order of the runs.
+    pub(super) timelines: Vec<Timeline>,
     /// Nanoseconds with their counts, by workload and operation.
     pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
 }
@@ -307,6 +312,8 @@ impl Collected {
         self.look_for_copies(number, run);
         self.count_ticks(run);
         run.histograms.iter().for_each(|histogram| self.push_latencies(histogram));
+        let room = MOST_TIMELINES.saturating_sub(self.timelines.len());
+        self.timelines.extend(run.timelines.iter().take(room).cloned());
         Ok(())
     }
 

@@ -226,6 +226,9 @@ pub struct Operation {
     /// Quantiles of the merged latencies of all runs, by set. Only those with enough values beyond them.
     #[serde(skip)]
     pub latencies: BySet<Vec<LatencyQuantile>>,
+    /// The values of each run over time, by set: seconds and value. Empty for sets without them.
+    #[serde(skip)]
+    pub timelines: BySet<Vec<Vec<(f64, f64)>>>,
     /// The reason why a run of a set has no value, by set.
     #[serde(skip_serializing_if = "BySet::is_empty")]
     pub gaps: BySet<GapReason>,

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use classic::classic;
 use collected::{FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
-use fsb_model::set::{GapReason, Set};
+use fsb_model::set::{GapReason, Set, Timeline};
 use fsb_model::units;
 use rayon::prelude::*;
 use region::{Complete, ENOUGH, FALSE_DISCOVERIES, Frame, Looks, counted, detailed, estimates, looks};
@@ -162,6 +162,7 @@ fn describe(frame: &Frame, table: &Table, single: Single<'_>) -> Result<(Operati
     let operation = Operation {
         cells: detailed(frame, table, &looks, single.asks_for(table)),
         latencies: quantiles(frame, &table.key),
+        timelines: timelines(frame, &table.key),
         ..operation(frame, table, &looks)?
     };
     Ok((operation, looks))
@@ -225,6 +226,7 @@ fn operation(frame: &Frame, table: &Table, looks: &AllLooks) -> Result<Operation
         cells: Vec::new(),
         letters: frame.by_set(|set| ranking.letters[set].clone()),
         latencies: BySet::new(),
+        timelines: BySet::new(),
         gaps: frame
             .names
             .iter()
@@ -342,6 +344,18 @@ fn conclude(operation: &mut Operation, names: &[&str], baseline: usize) {
 const QUANTILES: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 /// A quantile is shown where at least this number of values lies beyond it.
 const FEWEST_BEYOND: f64 = 100.0;
+
+/// Returns the values over time of each run, by set.
+fn timelines(frame: &Frame, key: &Key) -> BySet<Vec<Vec<(f64, f64)>>> {
+    frame.by_set(|set| {
+        let same = |timeline: &&Timeline| {
+            // A workload's name may have been dropped to compare different tools.
+            let same_workload = key.workload.is_none() || timeline.workload == key.workload;
+            same_workload && (&timeline.operation, &timeline.metric) == (&key.operation, &key.metric)
+        };
+        frame.sets[set].timelines.iter().filter(same).map(|timeline| timeline.points.clone()).collect()
+    })
+}
 
 /// By set, of all its runs together; empty where a set has no histogram of the operation.
 ///

@@ -277,14 +277,18 @@ fn describe(family: &Family, name: &str, about: &str) -> anyhow::Result<u8> {
         CONTROLS => control_details(name),
         FILE_SYSTEMS => file_system_details(name),
         MEDIA => medium_details(name),
-        TOOLS => fsb_compat::TOOLS
-            .iter()
-            .find(|tool| tool.name == name)
-            .map_or_else(String::new, |tool| entry("Recognized by: ", tool.looks_for, columns) + "\n"),
+        TOOLS => tool_details(name, columns),
         _ => String::new(),
     };
     print(&format!("{}\n{details}", entry(&format!("{name} ({}): ", family.name), &about, columns)))?;
     Ok(exit::DONE)
+}
+
+/// Returns how the results of a tool are recognized, their units, and the part of them that is one run.
+fn tool_details(name: &str, columns: usize) -> String {
+    let Some(tool) = fsb_compat::TOOLS.iter().find(|tool| tool.name == name) else { return String::new() };
+    let facts = [("Recognized by: ", tool.looks_for), ("Values: ", tool.values), ("One run: ", tool.repetition)];
+    facts.into_iter().map(|(label, text)| entry(label, text, columns) + "\n").collect()
 }
 
 // The suites, each with the time that it takes and the kind of machine that it emulates.

@@ -217,9 +217,10 @@ pub(super) fn foreign_sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Re
     let mut set = Collected::default();
     let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
     let mut is_split = false;
-    for files in files.chunks(AT_ONCE) {
+    for executions in fsb_compat::executions(files).chunks(AT_ONCE) {
         // Report the first bad file in the order of the arguments, regardless of which reader fails first.
-        let read: Vec<_> = in_parallel(|| files.par_iter().map(|path| fsb_compat::read_file(path)).collect());
+        let read: Vec<_> =
+            in_parallel(|| executions.par_iter().map(|files| fsb_compat::read_execution(files)).collect());
         for read in read {
             let runs = read?;
             is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);

@@ -60,15 +60,15 @@ fn tool_sentence() -> String {
         text.push_str(word);
         width += length;
     }
-    text + "\n"
+    format!("\n{text}\n\n")
 }
 
 fn tool_table() -> String {
-    let mut text = "| tool | output | values | one run |\n|---|---|---|---|\n".to_owned();
+    let mut text = "\n| tool | output | values | one run |\n|---|---|---|---|\n".to_owned();
     for tool in TOOLS {
         let _ = writeln!(text, "| {} | {} | {} | {} |", tool.title, tool.about, tool.values, tool.repetition); // a String
     }
-    text
+    text + "\n"
 }
 
 #[cfg(test)]

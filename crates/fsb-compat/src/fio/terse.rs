@@ -1,0 +1,250 @@
+//! fio's terse reports (`--output-format=terse` or `--minimal`), versions 3 to 5: a line per job.
+//!
+//! A line names its job and group, but neither options nor processes. Two lines with one job and group are two processes
+//! if they report the same use of disks, and two executions or two moments of one execution otherwise. Lines without
+//! disks, as on tmpfs, are refused.
+
+use std::collections::HashMap;
+
+use fsb_model::set::Run;
+
+use super::latency::{Latency, PERCENTILES};
+use super::measured::{Measured, OPTIONS_UNKNOWN};
+use super::source::Found;
+use super::{messages, workload_names};
+use crate::draft::{Draft, Runs};
+use crate::text::LineIndex;
+use crate::tool::ReadError;
+
+/// Fields before the first direction: terse version, fio version, job, group, error.
+const BEFORE: usize = 5;
+
+/// Fields of a direction, and those that version 5 adds to it.
+const DIRECTION: usize = 41;
+const ADDED: usize = 6;
+
+/// Fields from the CPU to the last bin of latencies, between directions and disks.
+const BETWEEN: usize = 34;
+
+/// Fields of a disk: its name, and numbers up to the percentage of its use.
+const DISK: usize = 9;
+
+/// The growth of a runtime in milliseconds that tells a report during an execution from a repetition.
+const LONGER: f64 = 500.0;
+
+static WAYS: [&str; 3] = ["read", "write", "trim"];
+
+/// Returns whether a line is a terse report: `3;fio-3.33;…`. Version 2 has no version of fio in it.
+pub(super) fn is_line(line: &[u8]) -> bool {
+    let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
+    let mut fields = line.split(|byte| *byte == b';');
+    let version = fields.next().is_some_and(|field| matches!(field, b"3" | b"4" | b"5"));
+    version && fields.next().is_some_and(super::is_version)
+}
+
+/// A line of a job.
+#[derive(Debug)]
+struct Line<'t> {
+    number: u32,
+    version: &'t str,
+    job: &'t str,
+    group: i64,
+    error: i64,
+    ways: Vec<Fields<'t>>,
+    /// The use of disks, as text. The same for all jobs of an execution, empty if there are none.
+    disks: String,
+}
+
+/// The fields of a direction.
+#[derive(Debug, Clone, Copy)]
+struct Fields<'t> {
+    all: &'t str,
+    number: u32,
+}
+
+impl<'t> Fields<'t> {
+    fn text(&self, at: usize) -> &'t str {
+        self.all.split(';').nth(at).unwrap_or_default()
+    }
+
+    fn value(&self, at: usize) -> Option<f64> {
+        self.text(at).parse().ok().filter(|value: &f64| value.is_finite())
+    }
+
+    /// Returns a number. Adds a remark if it is none.
+    fn number(&self, at: usize, draft: &mut Draft) -> Option<Found> {
+        let value = self.value(at);
+        if value.is_none() {
+            draft.remark(self.number, format_args!("'{}' is not a number; left out", self.text(at)));
+        }
+        Some(Found { value: value?, line: self.number })
+    }
+
+    /// Returns the time at which `percent` of all operations were complete: `99.000000%=3948`, in microseconds.
+    fn percentile(&self, percent: f64) -> Option<Found> {
+        let printed = |at| self.text(at).split_once("%=");
+        let same = |text: &str| text.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
+        let (_, time) = (12..32).filter_map(printed).find(|(found, _)| same(found))?;
+        Some(Found { value: time.parse::<f64>().ok()? / 1e6, line: self.number })
+    }
+
+    fn measured(&self, draft: &mut Draft) -> Measured {
+        let microseconds = |found: Found| found.divided_by(1e6);
+        let iops = self.number(2, draft);
+        // Operations are not printed.
+        let seconds = self.value(3).unwrap_or_default() / 1e3;
+        let latency = Latency {
+            count: iops.map_or(0.0, |iops| iops.value * seconds) as u64,
+            mean: self.number(10, draft).map(microseconds),
+            total: self.number(34, draft).map(microseconds),
+            percentiles: PERCENTILES.each_ref().map(|(percent, _)| self.percentile(*percent)),
+            found_unit: "us",
+            ..Latency::default()
+        };
+        let kilobytes = self.number(1, draft).map(|found| (found.divided_by(1.0 / 1024.0), "KiB/s"));
+        Measured {
+            workload: String::new(),
+            operation: "",
+            file_size: None,
+            record_size: None,
+            bandwidth: kilobytes,
+            iops,
+            latency,
+            processes: 1,
+        }
+    }
+}
+
+impl<'t> Line<'t> {
+    fn parse(text: &'t str, number: u32) -> Option<Line<'t>> {
+        if !is_line(text.as_bytes()) {
+            return None;
+        }
+        let fields: Vec<&str> = text.split(';').collect();
+        let (columns, ways) = match fields[0] {
+            "3" => (DIRECTION, 2),
+            "4" => (DIRECTION, 3),
+            _ => (DIRECTION + ADDED, 3),
+        };
+        let end = BEFORE + columns * ways;
+        let rest = fields.get(end + BETWEEN..)?;
+        // The errors that a job survived follow the disks, and its description follows them.
+        let is_disk = |fields: &[&str]| fields.len() == DISK && fields[DISK - 1].ends_with('%');
+        let disks = rest.chunks(DISK).take_while(|fields| is_disk(fields)).count() * DISK;
+        let whole = |at: usize| rest.get(disks + at).and_then(|field| field.parse::<i64>().ok());
+        let survived = whole(0).and(whole(1)).unwrap_or_default();
+        let offset = |at: usize| fields[..at].iter().map(|field| field.len() + 1).sum::<usize>();
+        let way = |way| Fields { all: &text[offset(BEFORE + columns * way)..], number };
+        Some(Line {
+            number,
+            version: fields[1].strip_prefix("fio-")?,
+            job: fields[2],
+            group: fields[3].parse().ok()?,
+            error: fields[4].parse().ok().filter(|error| *error != 0).unwrap_or(survived),
+            ways: (0..ways).map(way).collect(),
+            disks: rest[..disks].join(";"),
+        })
+    }
+
+    fn is_same_job(&self, other: &Line) -> bool {
+        (self.job, self.group) == (other.job, other.group)
+    }
+
+    /// Returns whether a line reports a later moment of the same execution (`--status-interval`).
+    fn is_continued_by(&self, later: &Line, continues: bool) -> bool {
+        let at_least = |one: Option<f64>, other: Option<f64>| one.zip(other).is_some_and(|(one, other)| one <= other);
+        let grew = |(one, other): (&Fields, &Fields)| {
+            // Sizes, runtimes and longest times grow; the shortest time falls.
+            let grow = [0, 3, 9].iter().all(|at| at_least(one.value(*at), other.value(*at)));
+            one.value(3) == Some(0.0) || grow && at_least(other.value(8), one.value(8))
+        };
+        let longer = |(one, other): (&Fields, &Fields)| {
+            let both = |at| one.value(at).zip(other.value(at)).map(|(one, other)| other - one);
+            both(3).is_some_and(|time| time >= LONGER) && both(0).is_some_and(|size| size > 0.0)
+        };
+        let mut pairs = self.ways.iter().zip(&later.ways);
+        pairs.clone().all(grew) && (continues || pairs.any(longer))
+    }
+}
+
+/// Reads the executions in a text of terse reports.
+pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
+    let index = LineIndex::new(text);
+    let mut runs = Runs::new(super::NAME);
+    let mut lines: Vec<Line> = Vec::new();
+    let (mut draft, mut at, mut continues) = (Draft::new(super::NAME), 0, false);
+    for whole in text.split_inclusive('\n') {
+        let (offset, number) = (at, index.line(at));
+        at += whole.len();
+        let text = whole.trim_matches(['\u{feff}', '\r', '\n']);
+        let Some(line) = Line::parse(text, number) else {
+            if is_line(text.as_bytes()) {
+                draft.remark(number, "the line of a terse report is cut; left out");
+            }
+            messages::keep(whole, offset, &index, &lines.iter().map(|line| line.error).collect::<Vec<_>>(), &mut draft);
+            continue;
+        };
+        let known = lines.iter().rposition(|known| known.is_same_job(&line) && !is_process(known, &line));
+        match known {
+            Some(known) if lines[known].is_continued_by(&line, continues) => {
+                continues = true;
+                lines[known] = line;
+            }
+            Some(known) if lines[known].disks.is_empty() && line.disks.is_empty() => {
+                return Err(ReadError::refused(super::NAME, ambiguous(&lines[known], &line)));
+            }
+            Some(_) => {
+                continues = false;
+                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(super::NAME)))?)?;
+                lines.push(line);
+            }
+            None => lines.push(line),
+        }
+    }
+    runs.push(run(lines, draft)?)?;
+    runs.finish(|| "no job in its terse report did any I/O".to_owned())
+}
+
+fn ambiguous(one: &Line, other: &Line) -> String {
+    format!(
+        "lines {} and {} are of job '{}' and have no disks: they are two processes or two executions, which the terse \
+         format does not say; use --output-format=json, or one file for each execution and --group_reporting",
+        one.number, other.number, one.job
+    )
+}
+
+/// Returns whether two lines are of processes of one job: the disks of an execution are the same in all its lines.
+fn is_process(one: &Line, other: &Line) -> bool {
+    !one.disks.is_empty() && one.disks == other.disks
+}
+
+fn run(lines: Vec<Line>, mut draft: Draft) -> Result<Draft, ReadError> {
+    draft.run.version = lines.first().map(|line| line.version.to_owned());
+    let workloads = workload_names(lines.iter().map(|line| (line.job, line.group)));
+    let mut found: Vec<Measured> = Vec::new();
+    let mut index: HashMap<(String, &str), usize> = HashMap::new();
+    for (line, workload) in lines.iter().zip(workloads) {
+        if line.error != 0 {
+            let text = format!("job '{workload}' failed: {}", messages::error_text(line.error));
+            draft.fail(line.number, Some(&workload), text);
+        }
+        for (fields, operation) in line.ways.iter().zip(WAYS) {
+            if fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0) {
+                continue;
+            }
+            draft.remark_once(None, OPTIONS_UNKNOWN);
+            let one = Measured { workload: workload.clone(), operation, ..fields.measured(&mut draft) };
+            match index.get(&(workload.clone(), operation)) {
+                Some(at) => found[*at].merge(one),
+                None => {
+                    index.insert((workload.clone(), operation), found.len());
+                    found.push(one);
+                }
+            }
+        }
+    }
+    for one in found {
+        one.keep(&mut draft)?;
+    }
+    Ok(draft)
+}
