@@ -126,13 +126,24 @@ mod tests {
         assert_eq!(calls[4].start_ns, 100_000);
         assert_eq!(names.get(calls[0].name), b"data/f");
         assert!(initial.iter().any(|initial| initial.state == State::File { size: 12_288, data: None }));
-        let timed = "fio version 3 iolog\n0 f add\n0 f open\n5 f write 0 512\n12 f read 0 512\n15 f close\n";
-        let (calls, ..) = imported(timed, "/");
-        assert_eq!(calls.iter().map(|call| call.start_ns).collect::<Vec<_>>()[1..3], [5_000_000, 12_000_000]);
         let wrong = "fio version 2 iolog\nf open\nf walk 1 2\n";
         let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
         let error = (fio::IMPORTER.read)(&mut Cursor::new(wrong), b"/", &mut writer).unwrap_err();
         assert_eq!(error.to_string(), "line 3: it is not a line of an iolog");
+    }
+
+    /// The job has a think time of 250 ms before each of its eight reads and writes.
+    #[test]
+    fn times_of_a_log_that_fio_wrote_are_microseconds() {
+        let (calls, _, names, _) = imported(include_str!("../golden/fio-3.33.iolog"), "/");
+        let moves: Vec<&Call> = calls.iter().filter(|call| call.kind.moves()).collect();
+        assert_eq!((moves.len(), moves[0].start_ns), (8, 121_000));
+        let apart = moves.windows(2).map(|two| two[1].start_ns - two[0].start_ns);
+        assert!(apart.clone().all(|ns| (250_000_000..300_000_000).contains(&ns)), "{:?}", apart.collect::<Vec<_>>());
+        assert_eq!(names.get(calls[0].name), b"data");
+        let count = |kind: CallKind| calls.iter().filter(|call| call.kind == kind).count();
+        let syncs = [CallKind::Sync, CallKind::DataSync, CallKind::SyncRange].map(count);
+        assert_eq!(syncs, [1, 2, 1], "fsync, fdatasync, sync_file_range");
     }
 
     #[test]
