@@ -195,6 +195,10 @@ fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, 
 fn failures(document: &Document, workloads: &[String], source: &Source, draft: &mut Draft) {
     let mut is_known = false;
     for (job, workload) in document.jobs.iter().zip(workloads) {
+        if let Some(raw) = job.unknown_error() {
+            let text = format!("job '{workload}': its error is not a number: '{}'", source.printed(raw));
+            draft.fail(source.line(raw), Some(workload), text);
+        }
         let Some((error, raw)) = job.error() else { continue };
         is_known = true;
         let host = job.host.as_ref().map(|host| format!(", host {host}")).unwrap_or_default();

@@ -2,7 +2,7 @@
 //!
 //! A line names its job and group, but neither options nor processes. Two lines with one job and group are two processes
 //! if they report the same use of disks, and two executions or two moments of one execution otherwise. Lines without
-//! disks, as on tmpfs, are refused.
+//! requests of disks, as on tmpfs, are refused.
 
 use std::collections::HashMap;
 
@@ -29,6 +29,9 @@ const BETWEEN: usize = 34;
 
 /// Fields of a disk: its name, and numbers up to the percentage of its use.
 const DISK: usize = 9;
+
+/// Executions that read from the page cache may report the same few requests of a disk, so that they tell nothing.
+const FEWEST_REQUESTS: u64 = 16;
 
 /// The growth of a runtime in milliseconds that tells a report during an execution from a repetition.
 const LONGER: f64 = 500.0;
@@ -143,7 +146,7 @@ impl<'t> Line<'t> {
             group: fields[3].parse().ok()?,
             error: fields[4].parse().ok().filter(|error| *error != 0).unwrap_or(survived),
             ways: (0..ways).map(way).collect(),
-            disks: rest[..disks].join(";"),
+            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS { String::new() } else { rest[..disks].join(";") },
         })
     }
 
@@ -206,9 +209,16 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     runs.finish(|| "no job in its terse report did any I/O".to_owned())
 }
 
+/// Returns the reads and writes of all disks.
+fn requests(disks: &[&str]) -> u64 {
+    let number = |field: &&str| field.parse::<u64>().unwrap_or_default();
+    let of_disk = |disk: &[&str]| disk[1..3].iter().map(number).fold(0, u64::saturating_add);
+    disks.chunks_exact(DISK).map(of_disk).fold(0, u64::saturating_add)
+}
+
 fn ambiguous(one: &Line, other: &Line) -> String {
     format!(
-        "lines {} and {} are of job '{}' and have no disks: they are two processes or two executions, which the terse \
+        "lines {} and {} are of job '{}' and tell nothing of disks: they are two processes or two executions, which the terse \
          format does not say; use --output-format=json, or one file for each execution and --group_reporting",
         one.number, other.number, one.job
     )
