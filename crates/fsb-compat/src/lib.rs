@@ -14,6 +14,7 @@ pub mod fedorchuk;
 pub mod filebench;
 pub mod fio;
 pub mod horvath;
+mod identify;
 mod io500;
 mod ior;
 pub mod iozone;
@@ -28,6 +29,7 @@ mod sysbench;
 mod text;
 mod tool;
 
+pub use identify::FileKind;
 pub use iozone::operation;
-pub use registry::{TOOLS, read_file};
+pub use registry::{TOOLS, identify, identify_file, read_file};
 pub use tool::{CODES, Problem, ReadError, Tool};

@@ -7,6 +7,7 @@ use fsb_model::set::Run;
 use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
+use crate::identify::{FileKind, kind_of_input};
 use crate::tool::{Problem, ReadError, Tool};
 use crate::{bonnie, filebench, fio, io500, ior, iozone, mdtest, phoronix, postmark, sysbench};
 
@@ -58,6 +59,19 @@ fn read_path(path: &Path) -> Result<Vec<Run>, ReadError> {
     }
     let whole = Bounded::new(Cursor::new(head).chain(file), LARGEST_RESULT);
     (tool.read)(&mut BufReader::with_capacity(HEAD, whole))
+}
+
+/// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.
+pub fn identify(head: &[u8]) -> Option<FileKind> {
+    let tool = TOOLS.iter().find(|tool| (tool.recognise)(head));
+    tool.map(|tool| FileKind::of_results(tool.name)).or_else(|| kind_of_input(head))
+}
+
+/// Returns the kind of a file as [`identify`] does. Returns `None` also if the file cannot be read.
+pub fn identify_file(path: &Path) -> Option<FileKind> {
+    let mut head = Vec::new();
+    fsb_store::input::open(path).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    identify(&head)
 }
 
 /// Returns the tool that wrote a file with this start.

@@ -30,6 +30,7 @@ mod sets;
 mod space;
 mod stored;
 mod terminal;
+mod wrong_kind;
 
 use std::process::ExitCode;
 

@@ -13,6 +13,7 @@ use fsb_codes::notice;
 use fsb_compat::filebench::personality::{self, Personality, SystemSize};
 use fsb_compat::filebench::print::{self, Line, OperationClass};
 use fsb_compat::filebench::wml::{self, Reading, Run, Script};
+use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Job, Live, Measurement, Sizing, Step, Task, latency, workload};
 use fsb_model::flow::{Flow, Op};
 use fsb_model::{Durability, WorkloadSpec};
@@ -25,7 +26,7 @@ use crate::message::{notify, say};
 use crate::own_directory::{self, OwnDirectory};
 use crate::result_owner::Rights;
 use crate::space::{FreeSpace, Need};
-use crate::{code, results};
+use crate::{code, results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,7 +118,8 @@ fn script(arguments: &Arguments) -> anyhow::Result<Script> {
     let reading = Reading { name: name.trim(), implied: arguments.seconds, values: &values };
     let mut script = wml::read(&text, &reading).map_err(|problems| {
         let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
-        exit::failure(&code::INVALID_FILEBENCH, format!("fsb cannot run this workload:\n{}", lines.join("\n")))
+        let invalid = || format!("fsb cannot run this workload:\n{}", lines.join("\n"));
+        of_other_kind(&arguments.file).unwrap_or_else(|| exit::failure(&code::INVALID_FILEBENCH, invalid()))
     })?;
     for run in &mut script.runs {
         run.seconds = arguments.seconds.unwrap_or(run.seconds);
@@ -157,6 +159,11 @@ fn place(remark: &wml::Remark) -> String {
     format!("{}: {}", remark.line, remark.message)
 }
 
+/// Returns the failure of a file that another command reads.
+fn of_other_kind(path: &Path) -> Option<anyhow::Error> {
+    wrong_kind::failure(path, identify_file(path), "fsb filebench", &code::INVALID_FILEBENCH)
+}
+
 fn read(path: &Path) -> anyhow::Result<String> {
     fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
         let why = match error.kind() {
@@ -164,6 +171,9 @@ fn read(path: &Path) -> anyhow::Result<String> {
             _ => error.to_string(),
         };
         let message = format!("cannot read {}: {why}", path.display());
+        if let Some(other) = of_other_kind(path) {
+            return other;
+        }
         match error.kind() {
             std::io::ErrorKind::NotFound => exit::advised_call(
                 &code::UNREADABLE,

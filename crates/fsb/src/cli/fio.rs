@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use fsb_codes::notice;
 use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
+use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
 use fsb_model::observed::Direct;
 use fsb_model::storage::StorageFlaw;
@@ -29,7 +30,7 @@ use crate::message::{notify, say};
 use crate::own_directory::{self, OwnDirectory};
 use crate::result_owner::{self, Rights};
 use crate::space::{FreeSpace, Need};
-use crate::{code, results};
+use crate::{code, results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,11 +113,17 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
 
 fn read(path: &Path) -> anyhow::Result<JobFile> {
     let file = path.display();
-    let text = fsb_store::input::read_text(path, LARGEST_SCRIPT)
-        .map_err(|error| exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {file}: {error}")))?;
+    let other = || wrong_kind::failure(path, identify_file(path), "fsb fio", &code::INVALID_FIO);
+    let text = fsb_store::input::read_text(path, LARGEST_SCRIPT).map_err(|error| {
+        let unreadable = || exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {file}: {error}"));
+        other().unwrap_or_else(unreadable)
+    })?;
     job::read(&text, &|name| std::env::var(name).ok()).map_err(|problems| {
-        let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
-        exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))
+        let invalid = || {
+            let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
+            exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))
+        };
+        other().unwrap_or_else(invalid)
     })
 }
 

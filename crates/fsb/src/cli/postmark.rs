@@ -16,6 +16,7 @@ use clap::Args;
 use fsb_codes::notice;
 use fsb_compat::postmark::print::{self, PostmarkOutcome};
 use fsb_compat::postmark::{self, Command, LANGUAGE_NEXT, Settings, pool, source};
+use fsb_compat::{identify, identify_file};
 use fsb_engine::EngineError;
 use fsb_engine::postmark::{Ended, Moment, RunOptions, Times};
 use fsb_model::postmark::{Act, Operation, Tally};
@@ -29,7 +30,7 @@ use crate::exit::{self, Failure, Second, Signals};
 use crate::message::{notify, say};
 use crate::result_owner::{self, Rights};
 use crate::space::{FreeSpace, Need};
-use crate::{code, results};
+use crate::{code, results, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -249,10 +250,12 @@ struct Script {
 
 /// Reads a file of commands, or a pipe of the shell.
 fn read_script(path: &Path) -> anyhow::Result<Script> {
-    let refused = |error| {
-        exit::failed_call(&code::UNREADABLE, &error, format!("cannot read commands from {}: {error}", path.display()))
-    };
-    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(refused)?;
+    let other = |kind| wrong_kind::failure(path, kind, "fsb postmark", &code::INVALID_POSTMARK);
+    let text = fsb_store::input::read_text_or_pipe(path, LARGEST_SCRIPT).map_err(|error| {
+        let message = format!("cannot read commands from {}: {error}", path.display());
+        other(identify_file(path)).unwrap_or_else(|| exit::failed_call(&code::UNREADABLE, &error, message))
+    })?;
+    other(identify(text.as_bytes())).map_or(Ok(()), Err)?;
     Ok(Script { path: path.to_owned(), lines: text.lines().map(str::to_owned).collect() })
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use fsb_compat::identify_file;
 use fsb_model::nearest;
 use fsb_report::choice::Choice;
 use fsb_report::{Report, commands, figures};
@@ -11,7 +12,7 @@ use fsb_store::{NO_RUN, StoreError};
 use crate::message::say_warning;
 use crate::results::{self, Output};
 use crate::stored::{self, Stored};
-use crate::{code, exit, result_owner};
+use crate::{code, exit, result_owner, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -99,6 +100,9 @@ fn of_no_run(path: &Path, error: StoreError) -> anyhow::Error {
             None => "name the directory of a run, such as one in fsb-results".to_owned(),
         };
         return exit::advised(&NO_RUN, format!("{shown} does not exist"), help);
+    }
+    if let Some(failure) = wrong_kind::failure(path, identify_file(path), "fsb report", &NO_RUN) {
+        return failure;
     }
     match stored::run_directories(path).into_iter().max() {
         Some(run) => exit::advised(

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use fsb_codes::notice;
+use fsb_compat::{identify, identify_file};
+use fsb_model::code::Coded;
 use fsb_model::units::{show_bytes, show_count, show_seconds};
 use fsb_report::visible;
 use fsb_trace::document::{BUSIEST, Document};
@@ -15,7 +17,7 @@ use fsb_trace::{CallKind, Header, Names, Reader, Reduction, Summary, Totals, Tra
 
 use crate::message::{notify, say, say_warning};
 use crate::results::{DocumentFormat, json_text, print_data};
-use crate::{code, exit, result_owner};
+use crate::{code, exit, result_owner, wrong_kind};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -321,7 +323,10 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
     let mut file = fsb_store::input::open_or_pipe(&arguments.file).map_err(|error| unread(error.into()))?;
     let mut head = Vec::new();
     (&mut file).take(import::HEAD as u64).read_to_end(&mut head)?;
-    let importer = import::find(&head).map_err(unread)?;
+    let importer = import::find(&head).map_err(|error| {
+        let other = wrong_kind::failure(&arguments.file, identify(&head), "fsb trace import", error.code());
+        other.unwrap_or_else(|| unread(error))
+    })?;
     let mut from: Box<dyn BufRead> = Box::new(BufReader::with_capacity(1 << 20, Cursor::new(head).chain(file)));
     let header = Header {
         by: importer.name.to_owned(),
@@ -356,7 +361,10 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
 
 fn open(path: &Path) -> anyhow::Result<Reader<BufReader<std::fs::File>>> {
     let file = fsb_store::input::open_or_pipe(path).map_err(|error| unread(path, &error.into()))?;
-    Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| unread(path, &error))
+    Reader::new(BufReader::with_capacity(1 << 20, file)).map_err(|error| {
+        let kind = identify_file(path).filter(|_| matches!(error, TraceError::NotATrace));
+        wrong_kind::failure(path, kind, "fsb trace show", error.code()).unwrap_or_else(|| unread(path, &error))
+    })
 }
 
 /// Opens the output file of a trace and truncates it.

@@ -320,3 +320,30 @@ fn messages_of_bad_input_match_their_snapshot() {
     }
     insta::assert_snapshot!("bad_input_messages", messages);
 }
+
+#[test]
+fn a_file_of_another_command_gets_one_message_that_names_it() {
+    const FILES: [(&str, &str, &str); 6] = [
+        ("result.json", "{\n \"fio version\": \"fio-3.36\",\n \"jobs\": [\n  {\n  }\n ]\n}\n", "fsb compare"),
+        ("job.fio", "[global]\nrw=erase\nsize=1m\n[a]\n", "fsb fio"),
+        ("work.f", "define fileset name=x,path=/tmp\nrun 10\n", "fsb filebench"),
+        ("mail.pm", "set location /no/such/directory\nset number 50\nrun\n", "fsb postmark"),
+        ("io.log", "fio version 2 iolog\nf walk 1 2\n", "fsb trace import"),
+        ("app.trace", "FSBTRACE\u{1}", "fsb trace show"),
+    ];
+    let directory = scratch();
+    for (name, text, _) in FILES {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    for reader in ["fsb fio", "fsb filebench", "fsb postmark", "fsb report", "fsb trace show", "fsb trace import"] {
+        for (name, _, owner) in FILES {
+            let mut arguments: Vec<&str> = reader.split(' ').skip(1).chain([name]).collect();
+            arguments.extend(reader.ends_with("import").then_some(["-o", "new.trace"]).into_iter().flatten());
+            let output = command(directory.path(), &arguments).stdin(Stdio::null()).output().unwrap();
+            expect_code(&output, 2);
+            let text = stderr(&output);
+            assert_eq!(text.contains(&format!("'{owner}' reads it")), reader != owner, "{reader} {name}: {text}");
+            assert!(reader == owner || text.lines().count() <= 3, "{reader} {name}: {text}");
+        }
+    }
+}
