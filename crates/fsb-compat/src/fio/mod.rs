@@ -3,6 +3,8 @@
 mod export;
 pub mod job;
 pub mod print;
+mod sections;
+mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
