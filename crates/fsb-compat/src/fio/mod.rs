@@ -14,8 +14,10 @@ mod messages;
 mod names;
 mod options;
 pub mod print;
+mod sections;
 mod snapshot;
 mod source;
+mod tables;
 mod terse;
 
 use std::io::BufRead;
