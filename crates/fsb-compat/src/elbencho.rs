@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_cut_and_foreign_lines_have_no_values() {
+    fn failed_cut_and_foreign_lines_have_no_values_and_times_are_not_labels() {
         let runs = parse(&format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,,7")));
         assert_eq!((runs[0].failures[0].text.as_str(), runs[0].failures[0].line), ("WRITE failed: 7 errors", Some(2)));
         let good = row(4, "WRITE", "40,30,700,x,44,31,90,800,,");
@@ -385,6 +385,10 @@ mod tests {
         assert_eq!(remarks[0], "line 2: no phase, left out: 'note'");
         assert_eq!(remarks[1], "line 3: IOPS [last]: 'x' is not a number; left out");
         assert!(remarks[2].starts_with("line 4: no phase") && runs.len() == 1);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,,").repeat(9)))
+            .unwrap();
+        assert_eq!(crate::read_file(file.path()).unwrap().len(), 9);
         let live = "ISO Date,Label,Phase,RuntimeMS,Rank\n";
         assert!((TOOL.recognise)(live.as_bytes()));
         assert!(read(&mut live.as_bytes()).unwrap_err().to_string().contains("live statistics"));

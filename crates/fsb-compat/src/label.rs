@@ -77,6 +77,10 @@ pub(crate) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Labe
         if labels.len() * 10 < looked_at * 8 || (shape.names_host && !is_of_hosts(&labels, looked_at)) {
             return None;
         }
+        // A tool may begin its own lines so, below a heading that it alone writes: elbencho's CSV has times in front.
+        if lines().next().is_some_and(|first| (shape.length)(first).is_none() && is_known(first)) {
+            return None;
+        }
         let plain: Vec<u8> =
             lines().flat_map(|line| [&line[(shape.length)(line).unwrap_or(0)..], b"\n"].concat()).collect();
         let is_certain = is_known(&plain) || (labels.len() >= MANY && is_known(head));
@@ -206,6 +210,8 @@ mod tests {
         }
         assert_eq!(labels("\u{1b}[32m").unwrap().command, COLOURS);
         assert_eq!(labels(""), None);
+        let table = format!("known,time\n{}", "2026-11-23T10:00:00,1\n".repeat(9));
+        assert_eq!(find(table.as_bytes(), |head| head.starts_with(b"known")), None);
         assert_eq!(find(b"word: a\nword: b\n", |_| false), None);
         for text in ["a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6\n", &"V-1: x\n".repeat(9)] {
             assert_eq!(find(text.as_bytes(), |_| true), None);
