@@ -1,8 +1,10 @@
-//! PostMark's operations, beside PostMark itself.
+//! PostMark's operations, beside PostMark itself, and the readers, beside others.
 
 #[macro_use]
 extern crate fsb_testkit;
 
+#[path = "machine/differential.rs"]
+mod differential;
 #[path = "quick/ours.rs"]
 mod ours;
 

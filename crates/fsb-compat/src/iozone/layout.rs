@@ -127,13 +127,16 @@ impl Layout {
             return Err(format!("{} numbers under {} headings", row.len(), self.widths.len()));
         }
         let full = row.len() == self.widths.len();
-        let (mut next, mut cursor) = (0, margin);
+        let (mut next, mut cursor, mut skipped) = (0, margin, false);
         for (at, word) in row.iter().enumerate() {
             let field = if full { self.field(word, at, cursor) } else { self.nearest(word, next, cursor)? };
             if !ended && at + 1 == row.len() && field.off > usize::from(!self.exact) {
                 break;
             }
-            if !full && (field.off > SLACK || at == 0 && field.column > 0) {
+            skipped |= field.column > next;
+            // Before the first blank column of a row, the ends of numbers are certain. A number there was cut.
+            let most = if self.exact && !skipped { 0 } else { SLACK };
+            if !full && (field.off > most || at == 0 && field.column > 0) {
                 return Err(format!("'{}' has no heading", String::from_utf8_lossy(word.bytes)));
             }
             let single = [word.bytes];

@@ -176,6 +176,8 @@ impl Execution {
             } else if self.table.is_some() {
                 // Errors of IOzone, and output of other programs, can be between the rows.
                 self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+            } else if self.table.is_none() && !self.complete && is_row(line) {
+                self.draft.remark_once(line.number, ROWS_WITHOUT_HEADING);
             } else if self.complete && !text.starts_with("Excel output is below") {
                 self.draft
                     .remark(line.number, format_args!("after the end of the test, left out: '{}'", line.excerpt()));
@@ -202,6 +204,14 @@ impl Execution {
         }
         self.draft
     }
+}
+
+/// The remark about rows of which no heading names the operations.
+const ROWS_WITHOUT_HEADING: &str = "no heading precedes this row; it and those after it are left out";
+
+/// Returns whether a line is like a row of a table: two sizes and at least one number.
+fn is_row(line: &Line) -> bool {
+    words(line.bytes).count() > 2 && words(line.bytes).all(|word| word.bytes.iter().all(u8::is_ascii_digit))
 }
 
 fn is_banner(text: &[u8]) -> bool {
@@ -308,6 +318,8 @@ struct Table {
     series: Vec<Option<usize>>,
     /// The line of each file size and record size, in kilobytes.
     seen: HashMap<(u64, u64), u32>,
+    /// The line of the first row, and the number of operations in it.
+    first: Option<(u32, usize)>,
 }
 
 impl Table {
@@ -332,7 +344,7 @@ impl Table {
         if layout.operations.iter().any(Option::is_none) {
             draft.remark(line.number, "a heading names no known operation; its column is left out");
         }
-        Ok(Some(Table { layout, series, seen: HashMap::new() }))
+        Ok(Some(Table { layout, series, seen: HashMap::new(), first: None }))
     }
 
     /// Takes a row, or adds a remark if the line is not one.
@@ -379,6 +391,12 @@ impl Table {
         }
         if cells[1..].iter().any(Option::is_some) {
             self.seen.insert((file, record), line.number);
+        }
+        let count = cells[1..].iter().flatten().count();
+        let (first, expected) = *self.first.get_or_insert((line.number, count));
+        if count != expected && !cut {
+            let text = format!("this row has {count} operations, but the row in line {first} has {expected}");
+            draft.remark(line.number, text);
         }
         // A record size of 0 means records from a telemetry file.
         let record_size = Some(record << 10).filter(|bytes| *bytes > 0);
