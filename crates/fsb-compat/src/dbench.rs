@@ -6,6 +6,7 @@ use fsb_model::metric::{LATENCY_MAX, LATENCY_MEAN, MetricKind, THROUGHPUT};
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::message::ends_early;
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -182,7 +183,7 @@ impl Report {
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if !self.is_complete && self.load.is_some() {
-            self.draft.remark(None, "no line 'Throughput …': dbench was stopped, or the file is cut");
+            self.draft.remark(None, ends_early(TOOL.name, "the line 'Throughput …'"));
         }
         runs.push(self.draft)
     }

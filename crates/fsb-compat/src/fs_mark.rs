@@ -6,6 +6,7 @@ use fsb_model::metric::{Better, MetricKind, OPERATION_RATE, Role, Unit};
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::message::ends_early;
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -186,8 +187,8 @@ impl Execution {
         let words: Vec<&str> = self.draft.run.command.iter().flat_map(|command| command.split(' ')).collect();
         let loops = words.iter().position(|word| *word == "-L").and_then(|at| words.get(at + 1));
         if let Some(loops) = loops.and_then(|loops| whole(loops.as_bytes())).filter(|loops| *loops > self.rows) {
-            let text = format!("{} of {loops} loops have a row: fs_mark was stopped, or the file is cut", self.rows);
-            self.draft.remark(None, text);
+            let missing = format!("a row of {} of {loops} loops", loops - self.rows);
+            self.draft.remark(None, ends_early(TOOL.name, missing));
         }
         runs.push(self.draft)
     }

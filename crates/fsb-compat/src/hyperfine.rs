@@ -132,7 +132,7 @@ impl<'a> Export<'a> {
         }
         let times = if benchmark.times.is_empty() { &mean } else { &benchmark.times };
         for (repetition, raw) in times.iter().enumerate() {
-            if let Some(failure) = benchmark.exit_codes.get(repetition).and_then(|code| failure(code)) {
+            if let Some(failure) = benchmark.exit_codes.get(repetition).and_then(|code| failure(&workload, code)) {
                 let line = self.source.line_of(benchmark.exit_codes[repetition]);
                 self.draft(repetition)?.fail(line, Some(&workload), failure);
             }
@@ -199,10 +199,10 @@ impl<'a> Export<'a> {
 }
 
 /// Returns the failure that an exit code means.
-fn failure(code: &RawValue) -> Option<String> {
+fn failure(command: &str, code: &RawValue) -> Option<String> {
     match code.get() {
         "0" => None,
-        "null" => Some("a signal ended the command".to_owned()),
-        code => Some(format!("the command ended with exit code {code}")),
+        "null" => Some(format!("'{command}' failed: a signal ended it")),
+        code => Some(format!("'{command}' failed: exit code {code}")),
     }
 }

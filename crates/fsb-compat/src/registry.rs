@@ -68,7 +68,7 @@ pub static EXPORTERS: &[Exporter] = &[fio::EXPORTER];
 /// with the path as given.
 ///
 /// # Errors
-/// [`ReadError`] names the file and the tools that were tried.
+/// [`ReadError`] names the file and the problem with it.
 pub fn read_file(path: &Path) -> Result<Vec<Run>, ReadError> {
     let mut runs = read_path(path).map_err(|error| error.at(path))?;
     for run in &mut runs {
@@ -173,6 +173,5 @@ fn recognise(head: &[u8]) -> Result<&'static Tool, Problem> {
         return Err(Problem::Utf16);
     }
     let kind = if head.contains(&0) { "binary data" } else { "text" };
-    let tried: Vec<_> = TOOLS.iter().map(|tool| tool.name).collect();
-    Err(Problem::Unknown { kind, tried: tried.join(", ") })
+    Err(Problem::Unknown { kind, tried: TOOLS.len() })
 }

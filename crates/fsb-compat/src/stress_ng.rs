@@ -6,6 +6,7 @@ use fsb_model::metric::{CPU_PER_OPERATION, LATENCY_MEAN, OPERATION_RATE, THROUGH
 use fsb_model::set::Run;
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::message::ends_early;
 use crate::text::{Line, Lines, holds};
 use crate::tool::{ReadError, Tool};
 
@@ -157,7 +158,7 @@ impl Document {
         if self.has_version && !self.is_complete {
             // The number of instances, which is part of the name, can be missing.
             let cut = self.stressor.take().map(|one| format!("; the numbers of {} are left out", one.name));
-            let text = format!("no line '...': stress-ng was stopped, or the file is cut{}", cut.unwrap_or_default());
+            let text = ends_early(TOOL.name, "the line '...'") + &cut.unwrap_or_default();
             self.draft.remark(None, text);
         }
         runs.push(self.draft)

@@ -54,12 +54,12 @@ pub enum Problem {
     #[error("it is UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW")]
     Utf16,
     /// No reader recognizes it.
-    #[error("no reader recognizes this {kind}, tried {tried}; {READERS}")]
+    #[error("none of {tried} readers recognizes this {kind}; {READERS}")]
     Unknown {
         /// The kind of content: `text`, `binary data`.
         kind: &'static str,
-        /// The name of each tool.
-        tried: String,
+        /// The number of tools.
+        tried: usize,
     },
     /// A file of a known kind that is not read.
     #[error("it is {kind}; {remedy}")]

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use self::statistics::Statistics;
 use crate::draft::{Draft, Runs};
 use crate::json::{Elements, Source};
+use crate::message::ends_early;
 use crate::text::{Line, Lines, holds, whole_text};
 use crate::tool::{ReadError, Tool};
 
@@ -151,7 +152,7 @@ impl Report {
 
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if self.has_text && !self.is_complete {
-            self.draft.remark(None, "no line 'min/avg/max/mdev': ioping was killed, or the file is cut");
+            self.draft.remark(None, ends_early(TOOL.name, "the line 'min/avg/max/mdev'"));
         }
         runs.push(self.draft)
     }

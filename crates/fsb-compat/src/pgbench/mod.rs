@@ -11,6 +11,7 @@ use fsb_model::set::Run;
 
 use self::log::{NAME, TRANSACTION};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::message::ends_early;
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -386,7 +387,7 @@ impl Report {
             let place = Position { line: self.progress.line, ..Position::default() };
             self.draft.add(name, &OPERATION_RATE, "tps", place, rate(self.progress.mean()))?;
         } else if !self.has_rate && self.draft.has_values() {
-            self.draft.remark(None, "no line 'tps = …': pgbench was stopped, or the file is cut");
+            self.draft.remark(None, ends_early(NAME, "the line 'tps = …'"));
         }
         runs.push(self.draft)
     }

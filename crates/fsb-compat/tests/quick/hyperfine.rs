@@ -45,7 +45,7 @@ fn a_repetition_with_another_exit_code_than_zero_failed() {
     let failed = runs[1].series.iter().find(|series| series.workload.as_deref() == Some("cp missing copy")).unwrap();
     assert_eq!((failed.gaps[0].why, failed.gaps[0].line), (GapReason::Failed, 36));
     let failure = &runs[3].failures[0];
-    assert_eq!((failure.line, failure.text.as_str()), (Some(44), "the command ended with exit code 1"));
+    assert_eq!((failure.line, failure.text.as_str()), (Some(44), "'cp missing copy' failed: exit code 1"));
 }
 
 /// A document of one command, in the structure of the real files.
@@ -62,7 +62,7 @@ fn one_failed_repetition_leaves_the_others() {
     let runs = parse_all("hyperfine", &text);
     assert_eq!(values(&runs, "c", "command_time"), [0.5]);
     let texts: Vec<&str> = runs.iter().flat_map(|run| &run.failures).map(|failure| failure.text.as_str()).collect();
-    assert_eq!(texts, ["the command ended with exit code 3", "a signal ended the command"]);
+    assert_eq!(texts, ["'c' failed: exit code 3", "'c' failed: a signal ended it"]);
 }
 
 #[test]

@@ -140,7 +140,10 @@ fn reports_one_after_another_are_runs() {
 #[test]
 fn a_report_without_its_end_says_so() {
     let run = parse("pgbench", &OLD[..OLD.find("tps = ").unwrap()]);
-    assert_eq!(remarks(&run), ["no line 'tps = …': pgbench was stopped, or the file is cut"]);
+    assert_eq!(
+        remarks(&run),
+        ["the output ends early: the line 'tps = …' is missing; pgbench was stopped, or the file is cut"]
+    );
 }
 
 const ONE_LOG: &str = "with -j, each thread of pgbench writes a log; 'cat pgbench_log.PID* > NEW' joins them";

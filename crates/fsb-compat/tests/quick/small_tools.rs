@@ -64,7 +64,10 @@ fn a_log_of_fs_mark_with_directories_names_them() {
 fn a_stopped_or_failed_fs_mark_says_so() {
     let text = std::fs::read_to_string(golden("fs_mark/3.3-three-iterations.txt")).unwrap();
     let cut = &text[..text.find("    70         1200").unwrap()];
-    assert_eq!(remarks(&parse("fs_mark", cut)), ["2 of 3 loops have a row: fs_mark was stopped, or the file is cut"]);
+    assert_eq!(
+        remarks(&parse("fs_mark", cut)),
+        ["the output ends early: a row of 1 of 3 loops is missing; fs_mark was stopped, or the file is cut"]
+    );
     let run = parse("fs_mark", &format!("{cut}Error in open of d/x : No space left on device\n"));
     assert_eq!(failures(&run), ["13: Error in open of d/x : No space left on device"]);
     assert!(run.series.iter().all(|one| one.points.is_empty()));
@@ -106,7 +109,7 @@ fn a_dbench_that_failed_or_was_stopped_has_no_value() {
     assert_eq!(failures(&run), ["7: Child failed with status 1"]);
     assert!(run.series.iter().all(|one| one.points.is_empty()));
     let message = refusal("dbench", &text[..text.find("Throughput").unwrap()]);
-    assert!(message.contains("no line 'Throughput …'"), "{message}");
+    assert!(message.contains("the line 'Throughput …' is missing"), "{message}");
     let old =
         "dbench version 3.04 - Copyright Andrew Tridgell 1999-2004\n\nThroughput 1e+03 MB/sec (sync open) 4 procs\n";
     assert_eq!(of(&parse("dbench", old), "4 clients, sync open", "load", "throughput"), 1e9);
@@ -228,7 +231,10 @@ fn single_instances_of_stress_ng_are_not_read() {
     assert_eq!(of(&run, "hdd, 2 instances", "bogo operation", "operation_rate"), 150.0);
     assert_eq!(run.series.len(), 2);
     let cut = INSTANCES.trim_end_matches("...\n");
-    assert_eq!(remarks(&parse("stress-ng", cut)), ["no line '...': stress-ng was stopped, or the file is cut"]);
+    assert_eq!(
+        remarks(&parse("stress-ng", cut)),
+        ["the output ends early: the line '...' is missing; stress-ng was stopped, or the file is cut"]
+    );
     let message = refusal("stress-ng", &INSTANCES[..INSTANCES.find("          - instance: 1").unwrap()]);
     assert!(message.ends_with("or the file is cut; the numbers of hdd are left out"), "{message}");
 }

@@ -250,7 +250,6 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
     };
     let below: Vec<PathBuf> =
         entries(path)?.into_iter().filter(|entry| entry.is_dir()).filter(holds_results).take(SHOWN).collect();
-    let known: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
     let shown = path.display();
     Ok(if !below.is_empty() {
         let typed: Vec<String> = below.iter().map(|path| shell::word(&path.display().to_string())).collect();
@@ -263,7 +262,10 @@ fn nothing_in(path: &Path, unknown: &[PathBuf]) -> anyhow::Result<String> {
     } else if unknown.is_empty() {
         format!("{shown} holds no files: name files of results or the directory of a run")
     } else {
-        format!("{shown} holds no run.json, and no reader knows {} (tried: {})", list_files(unknown), known.join(", "))
+        format!(
+            "{shown} holds no run.json, and no reader knows {}; 'fsb list tools' shows the output that each reads",
+            list_files(unknown)
+        )
     })
 }
 

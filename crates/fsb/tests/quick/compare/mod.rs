@@ -803,7 +803,7 @@ fn lost(document: &Value) -> u64 {
 }
 
 #[test]
-fn files_that_no_reader_knows_are_named_with_what_was_tried() {
+fn files_that_no_reader_knows_are_named() {
     let scratch = scratch();
     let write = |name: &str, content: &[u8]| fs::write(scratch.path().join(name), content).unwrap();
     write("empty", b"");

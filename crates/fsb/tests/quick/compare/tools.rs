@@ -55,7 +55,7 @@ fn write_set(directory: &Path, set: &str, judged: &Judged, factor: f64) {
             let places = number.split_once('.').map_or(0, |(_, places)| places.len());
             let scaled = number.parse::<f64>().unwrap() * factor * noise;
             assert!(changed.contains(number), "{number} in {}", judged.golden);
-            changed = changed.replacen(number, &format!("{scaled:.places$}"), 1);
+            changed = changed.replace(number, &format!("{scaled:.places$}"));
         }
         fs::write(directory.join(format!("{set}-{run}")), changed).unwrap();
     }
@@ -87,12 +87,14 @@ fn failed_repetitions_of_hyperfine_are_no_runs() {
     for set in ["a", "b"] {
         fs::copy(golden("hyperfine/1.15.0-failed.json"), scratch.path().join(set)).unwrap();
     }
-    let (document, _) = compare(scratch.path(), &["a", "b"]);
-    let values = |command: &str| {
-        let operations = document["operations"].as_array().unwrap().iter();
-        operations.filter(|found| found["workload"] == command && found["metric"] == "command_time").count()
+    let (document, warnings) = compare(scratch.path(), &["a", "b"]);
+    let runs = |command: &str| {
+        let mut operations = document["operations"].as_array().unwrap().iter();
+        let found = operations.find(|found| found["workload"] == command && found["metric"] == "command_time");
+        found.unwrap()["classic"]["sets"]["a"]["n"].as_u64()
     };
-    assert_eq!((values("cp data copy"), values("cp missing copy")), (1, 0));
+    assert_eq!((runs("cp data copy"), runs("cp missing copy")), (Some(4), None));
+    assert!(warnings.contains("'cp missing copy' failed: exit code 1"), "{warnings}");
 }
 
 #[test]
