@@ -45,6 +45,7 @@ pictures: build  ## the README's picture, from a real run
 
 check:  ## format, lints, licences, documentation, wording, generated files, dependencies between files
 	$(XTASK) cycles
+	$(XTASK) constants
 	$(XTASK) prose
 	$(XTASK) generate --check
 	@scripts/component fmt --all --check

@@ -19,7 +19,7 @@ pub(crate) const TOOL: Tool = Tool {
     title: "DLIO",
     about: "summary.json of DLIO and MLPerf Storage, training: one run per file, the mean of its epochs",
     looks_for: "JSON with \"num_accelerators\" and \"metric\"",
-    values: "samples/s, MB/s, % of accelerator time",
+    values: "MiB/s (printed as MB/s), samples/s, % of accelerator time",
     repetition: "a file: the mean of its epochs",
     recognise: |head| {
         head.trim_ascii_start().strip_prefix("\u{feff}".as_bytes()).unwrap_or(head).trim_ascii_start().starts_with(b"{")

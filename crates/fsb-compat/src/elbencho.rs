@@ -1,7 +1,7 @@
 //! elbencho: its results as CSV (`--csvfile`) and JSON (`--jsonfile`), a line per phase.
 //!
 //! Written from elbencho's documentation and source (3.x); not tried on its own output. A rate is that of the whole work,
-//! until the slowest thread was done (`[last]`). elbencho appends to its files: the n-th line of a phase with one label
+//! until the slowest thread was done (`[last]`). elbencho appends to its files. The n-th line of a phase with one label
 //! and one set of parameters belongs to the n-th run.
 
 use std::collections::HashMap;
@@ -19,10 +19,10 @@ use crate::tool::{ReadError, Tool};
 pub(crate) const TOOL: Tool = Tool {
     name: "elbencho",
     title: "elbencho",
-    about: "CSV and JSON results of 3.x, by its documentation: one run per repetition of a phase",
+    about: "CSV and JSON results of 2.1 to 3.x, by its documentation: one run per repetition of a phase",
     looks_for: "the heading 'ISO date,label,path type,…', or JSON with \"phase_type\" and \"last_done\"",
-    values: "entries/s, IOPS, MiB/s; µs (lower is better)",
-    repetition: "a phase of an execution",
+    values: "MiB/s or B/s, IOPS, entries/s; µs (lower is better)",
+    repetition: "the n-th line of each phase, until its last thread is done",
     recognise: |head| head_line(head).is_some_and(|line| is_csv(line) || is_live(line) || is_json(line)),
     read,
 };

@@ -18,7 +18,7 @@ pub(crate) const TOOL: Tool = Tool {
     title: "KDiskMark",
     about: "text reports of 2.x and 3.x, by its source: one run per report, the mean of its loops",
     looks_for: "a line 'KDiskMark (VERSION): …'",
-    values: "MB/s (decimal) and IOPS; µs (lower is better)",
+    values: "MB/s of 1000 KiB, IOPS; µs (lower is better)",
     repetition: "a report: the mean of its loops",
     recognise: |head| head.split(|byte| *byte == b'\n').any(|line| line.trim_ascii().starts_with(BANNER.as_bytes())),
     read,

@@ -102,7 +102,7 @@ const MANY: usize = 5;
 /// Characters of a label that are shown.
 const LONGEST: usize = 60;
 
-/// Returns the length of a label, by a form: `0` stands for digits, `a` for small letters, `m` for the short name of a
+/// Returns the length of a label, by a form: `0` is for digits, `a` for small letters, `m` for the short name of a
 /// month, `w` for a word, `h` for the name of a host, and a blank for one or several. Digits may have blanks before
 /// them, a fraction and the time zone after them; a time can be in brackets, and a blank can follow the label.
 fn measure(line: &[u8], form: &str) -> Option<usize> {

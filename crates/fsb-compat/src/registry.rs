@@ -44,13 +44,14 @@ pub static TOOLS: &[Tool] = &[
     dlio::TOOL,
 ];
 
-/// The number of tools that a sentence names.
-const NAMED: usize = 10;
+/// The largest number of tools that a sentence names.
+const NAMED: usize = 12;
 
 /// Returns the end of a sentence that names all tools, without its full stop: `IOzone, fio, … and IO500. It also reads
 /// those of hyperfine, … and smallfile`.
 pub fn tool_titles() -> String {
-    let sentences = TOOLS.chunks(NAMED).map(|tools| {
+    let count = TOOLS.len().div_ceil(NAMED);
+    let sentences = TOOLS.chunks(TOOLS.len().div_ceil(count)).map(|tools| {
         let titles: Vec<&str> = tools.iter().map(|tool| tool.title).collect();
         match titles.split_last() {
             Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),

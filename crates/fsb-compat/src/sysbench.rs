@@ -208,7 +208,9 @@ impl Report {
         }
         if let Some((_, metric)) = LATENCIES.iter().find(|(known, _)| *known == label) {
             let Some(number) = self.number(line, value) else { return self.odd(line) };
-            return self.add(line, EVENT, metric, "ms", time(number / 1000.0));
+            // Tests that only read have no other events.
+            let reads = self.mode.and_then(|mode| mode.only).filter(|only| *only == "read");
+            return self.add(line, reads.unwrap_or(EVENT), metric, "ms", time(number / 1000.0));
         }
         self.complete |= label == "sum" && fixed(value, 2..=2).is_some();
         Ok(())

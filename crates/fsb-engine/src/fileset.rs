@@ -20,7 +20,8 @@ use std::thread;
 use std::time::Duration;
 
 use fsb_model::CacheState;
-use rustix::fs::{Advice, AtFlags, FileType, Mode, OFlags, RawDir, StatxFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, StatxFlags};
+use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{Directory, KernelNamespace, Namespace};
@@ -222,6 +223,10 @@ pub(crate) enum Content {
     Empty,
     /// Files of their size without data.
     Holes,
+    /// Files of their size, whose blocks are reserved (fallocate) without data.
+    Reserved,
+    /// Files of no bytes, with blocks reserved behind their end.
+    ReservedBeyondEnd,
     /// Files with all their bytes.
     Full,
     /// As [`Content::Full`], and beside each directory an empty one to which its files can be moved.
@@ -279,6 +284,8 @@ pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSour
                 Content::Holes => File::create_new(&path)
                     .and_then(|created| created.set_len(layout.file_size))
                     .map_err(|error| EngineError::io("create", &path, &error))?,
+                Content::Reserved => reserve(&path, layout.file_size, FallocateFlags::empty())?,
+                Content::ReservedBeyondEnd => reserve(&path, layout.file_size, FallocateFlags::KEEP_SIZE)?,
                 Content::Full | Content::Movable => {
                     write_file(&path, layout.file_size, layout.address(file), &mut data)?;
                 }
@@ -289,6 +296,15 @@ pub(crate) fn make(set: &Path, layout: &Layout, content: Content, data: DataSour
         }
     }
     Ok(())
+}
+
+/// Creates a file with reserved blocks. On a file system without fallocate the file stays empty, as in fio.
+fn reserve(path: &Path, size: u64, flags: FallocateFlags) -> Result<(), EngineError> {
+    let file = File::create_new(path).map_err(|error| EngineError::io("create", path, &error))?;
+    match rustix::fs::fallocate(&file, flags, 0, size) {
+        Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(EngineError::call("reserve blocks (fallocate) for", path, errno)),
+    }
 }
 
 /// One directory, whose parent is there.
@@ -386,6 +402,7 @@ pub(crate) fn read_once(set: &Path, layout: &Layout, content: Content) -> Result
     list(set, layout)?;
     match content {
         Content::Directories | Content::Empty | Content::Holes | Content::Subdirectories => Ok(()),
+        Content::Reserved | Content::ReservedBeyondEnd => Ok(()),
         Content::Full | Content::Movable => read(set, layout),
         Content::Links => (0..layout.files).try_for_each(|file| {
             let path = set.join(layout.path(file));

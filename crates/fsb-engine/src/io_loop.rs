@@ -13,13 +13,13 @@ use std::path::PathBuf;
 use std::{io, iter, panic, slice, thread};
 
 use fsb_model::Access;
-use rustix::fs::FallocateFlags;
+use rustix::fs::{Advice, FallocateFlags, OFlags, fadvise};
 use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::backend::{
-    self, Backend, Completion, Directory, Flush, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session, Setup,
-    Slot, Verb,
+    self, Backend, Completion, Directory, Flush, FlushRange, IoRequest, OpenFlags, Purpose, Queued, RangeLock, Session,
+    Setup, Slot, Verb,
 };
 use crate::clock::OperationKind;
 use crate::data::{Data, DataSource, Memory, PAGE};
@@ -69,6 +69,7 @@ impl<'s> IoLoop<'s> {
             records_per_file: io_options.range.length / record_size.max(1),
             held: Vec::with_capacity(files),
             expected: (io_options.verify && io_options.verb == Verb::Read).then(|| Data::new(set.data, record)),
+            pass: 0,
         };
         if held {
             session.hold()?;
@@ -85,10 +86,24 @@ impl<'s> IoLoop<'s> {
         }
     }
 
+    /// Moves the records that a feed names, at a depth above 1.
+    pub(crate) fn run_fed(
+        &mut self,
+        feed: &mut dyn QueueFeed,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let Buffers::RequestQueue(queue) = &mut self.source else {
+            return Err(EngineError::new("a feed needs a queue of requests"));
+        };
+        queue.run_fed(&mut self.session, feed, recorder)
+    }
+
     fn run_one_by_one(&mut self, visits: &mut Visits, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         let IoOptions { kind, record_size, .. } = self.session.io_options;
         recorder.start();
-        for item in visits {
+        while visits.more() {
+            self.session.begin_pass(visits)?;
+            let Some(item) = visits.next() else { break };
             self.step(item)?;
             if !recorder.lap(kind, record_size) {
                 break;
@@ -175,6 +190,30 @@ impl<'s> IoLoop<'s> {
         let (file, _) = self.session.locate(item);
         let slot = self.seek(file)?;
         self.flush(slot, file, what)
+    }
+
+    /// Syncs each open file.
+    pub(crate) fn flush_held(&mut self) -> Result<(), EngineError> {
+        for (index, file) in self.session.io_options.files.all().enumerate().take(self.session.held.len()) {
+            self.flush(self.session.held[index], file, Flush::All)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the pass of the next visit. See [`IoOptions::evict_passes`].
+    #[inline]
+    pub(crate) fn begin_pass(&mut self, visits: &Visits) -> Result<(), EngineError> {
+        self.session.begin_pass(visits)
+    }
+
+    /// Drops the data of the open files from the page cache.
+    pub(crate) fn evict(&mut self) -> Result<(), EngineError> {
+        self.session.evict()
+    }
+
+    /// Writes out the pages of some items of a file: sync_file_range.
+    pub(crate) fn flush_range(&mut self, items: Range<u64>, flags: u32) -> Result<(), EngineError> {
+        self.session.flush_range(items, flags)
     }
 
     /// Returns the bytes of a record.
@@ -287,6 +326,42 @@ struct RequestQueue {
     under_way: usize,
 }
 
+/// A record of a queue.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct QueuedRecord {
+    /// The first item.
+    pub(crate) item: u64,
+    /// The number of items.
+    pub(crate) items: u64,
+    pub(crate) verb: Verb,
+}
+
+/// The next step of a queue that is fed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum QueueStep {
+    /// Submits a record.
+    Submit(QueuedRecord),
+    /// Waits for all requests, and then until the clock shows this time.
+    WaitUntil(u64),
+    /// Syncs the file of an item when all requests before it were submitted.
+    Sync(u64, Flush),
+    /// Writes out the pages of some items when all requests before it were submitted: the first, the end and the flags.
+    SyncRange(u64, u64, u32),
+    /// Drops the data of the files from the page cache.
+    Evict,
+    /// Ends when all requests have completed.
+    End,
+}
+
+/// Decides the requests of a queue, with the waits and syncs between them.
+pub(crate) trait QueueFeed {
+    /// Returns the next step. `now` is the last reading of the clock.
+    fn next(&mut self, now: u64) -> QueueStep;
+
+    /// Accounts for a record that took these nanoseconds.
+    fn complete(&mut self, verb: Verb, bytes: u64, ns: u64);
+}
+
 /// A slot for a request, with the data that its completion needs.
 struct RequestSlot {
     /// The start of its memory.
@@ -297,12 +372,15 @@ struct RequestSlot {
     place: Option<usize>,
     file: u64,
     started: u64,
+    /// The offset and the bytes of the whole request.
+    first: u64,
+    bytes: u64,
     request: IoRequest,
 }
 
 impl RequestQueue {
     fn new(source: DataSource, io_options: &IoOptions) -> RequestQueue {
-        let (depth, length) = (io_options.depth as usize, io_options.record_size as usize);
+        let (depth, length) = (io_options.depth as usize, io_options.largest_record as usize);
         let stride = length.next_multiple_of(PAGE);
         let mut arena = Memory::new(depth * stride);
         let data = (io_options.verb == Verb::Write).then(|| Data::new(source, length));
@@ -311,7 +389,7 @@ impl RequestQueue {
             let holds = data.as_ref().map(|data| data.fill(&mut memory[..length], 0, None));
             let memory = memory.as_mut_ptr();
             let request = IoRequest { slot: Slot(0), verb: io_options.verb, offset: 0, memory, length, tag };
-            RequestSlot { memory, holds, place: None, file: 0, started: 0, request }
+            RequestSlot { memory, holds, place: None, file: 0, started: 0, first: 0, bytes: 0, request }
         });
         RequestQueue {
             slots: slots.collect(),
@@ -375,7 +453,7 @@ impl RequestQueue {
         let mut going = true;
         recorder.start();
         loop {
-            going = going && self.load_free(session, visits, recorder.last());
+            going = going && self.load_free(session, visits, recorder.last())?;
             if self.waiting.is_empty() && self.under_way == 0 {
                 return Ok(());
             }
@@ -406,21 +484,127 @@ impl RequestQueue {
         }
     }
 
+    /// Keeps the backend filled with the records of a feed, and does what belongs between them.
+    fn run_fed(
+        &mut self,
+        session: &mut SetSession<'_>,
+        feed: &mut dyn QueueFeed,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        recorder.start();
+        let (mut going, mut held_back) = (true, None);
+        loop {
+            while going && held_back.is_none() && !self.free.is_empty() {
+                match feed.next(recorder.last()) {
+                    QueueStep::Submit(record) => self.load_record(session, record, recorder.last()),
+                    QueueStep::End => going = false,
+                    step => held_back = Some(step),
+                }
+            }
+            let is_idle = self.waiting.is_empty() && self.under_way == 0;
+            match held_back {
+                Some(QueueStep::WaitUntil(ns)) if is_idle => {
+                    going = recorder.wait_within_time(ns);
+                    held_back = None;
+                }
+                Some(QueueStep::Sync(item, what)) if self.waiting.is_empty() => {
+                    let (file, _) = session.locate(item);
+                    let slot = session.slot_of(file);
+                    recorder.sync(session.io_options.record_size, || session.flush(slot, file, what))?;
+                    held_back = None;
+                }
+                Some(QueueStep::SyncRange(first, end, flags)) if self.waiting.is_empty() => {
+                    recorder.sync(session.io_options.record_size, || session.flush_range(first..end, flags))?;
+                    held_back = None;
+                }
+                Some(QueueStep::Evict) if is_idle => {
+                    session.evict()?;
+                    held_back = None;
+                }
+                None if is_idle => return Ok(()),
+                _ => going &= self.collect(session, feed, recorder)?,
+            }
+        }
+    }
+
+    /// Submits the waiting requests and accounts for finished ones. Returns whether to continue.
+    fn collect(
+        &mut self,
+        session: &mut SetSession<'_>,
+        feed: &mut dyn QueueFeed,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<bool, EngineError> {
+        let IoOptions { kind, record_size, .. } = session.io_options;
+        self.completed.clear();
+        self.launch(session)?;
+        recorder.tick(kind, record_size * self.completed.len().max(1) as u64);
+        let mut going = true;
+        for index in 0..self.completed.len() {
+            let Completion { tag, result } = self.completed[index];
+            let request_slot = &mut self.slots[tag as usize];
+            if !advance(session.set, &mut request_slot.request, result, request_slot.file)? {
+                self.waiting.push(tag);
+                continue;
+            }
+            let RequestSlot { started, bytes, file, request: IoRequest { slot, verb, .. }, .. } = *request_slot;
+            if session.expected.is_some() {
+                // SAFETY: the slot has completed, and its memory has the length of the largest record.
+                let found = unsafe { std::slice::from_raw_parts(request_slot.memory, bytes as usize) };
+                session.check(found, file, request_slot.first)?;
+            }
+            if session.io_options.flush_each && verb == Verb::Write {
+                session.flush(slot, file, Flush::Data)?;
+                recorder.tick(OperationKind::Write, 0);
+            }
+            self.unload(tag);
+            self.free.push(tag);
+            if !recorder.is_ramping() {
+                feed.complete(verb, bytes, recorder.last().saturating_sub(started));
+            }
+            going &= recorder.complete(started, bytes);
+        }
+        Ok(going)
+    }
+
+    /// Loads a record into a free slot. Records of several sizes, and those of a mix, use the memory of their slots.
+    fn load_record(&mut self, session: &SetSession<'_>, record: QueuedRecord, started: u64) {
+        let Some(tag) = self.free.pop() else { return };
+        let (file, place) = session.locate(record.item);
+        let (offset, bytes) = (session.offset(place), record.items * session.io_options.record_size);
+        let request_slot = &mut self.slots[tag as usize];
+        if let (Some(data), Verb::Write) = (&self.data, record.verb) {
+            // SAFETY: a slot's memory has the length of the largest record, and the slot is free: no request points there.
+            let memory = unsafe { std::slice::from_raw_parts_mut(request_slot.memory, bytes as usize) };
+            data.fill(memory, session.set.layout.address(file) + offset, None);
+        }
+        let (slot, memory, length) = (session.slot_of(file), request_slot.memory, bytes as usize);
+        request_slot.request = IoRequest { slot, verb: record.verb, offset, memory, length, tag };
+        (request_slot.file, request_slot.started) = (file, started);
+        (request_slot.first, request_slot.bytes) = (offset, bytes);
+        self.waiting.push(tag);
+    }
+
     /// Loads all free slots. Returns whether more items are left.
-    fn load_free(&mut self, session: &SetSession<'_>, visits: &mut Visits, started: u64) -> bool {
+    fn load_free(
+        &mut self,
+        session: &mut SetSession<'_>,
+        visits: &mut Visits,
+        started: u64,
+    ) -> Result<bool, EngineError> {
         while let Some(&tag) = self.free.last() {
-            let Some(item) = visits.next() else { return false };
+            session.begin_pass(visits)?;
+            let Some(item) = visits.next() else { return Ok(false) };
             self.free.pop();
             let (file, record) = session.locate(item);
             let offset = session.offset(record);
             let memory = self.load(tag, session.set.layout.address(file) + offset);
             let request_slot = &mut self.slots[tag as usize];
-            let slot = session.held[(file - session.io_options.files.first) as usize];
+            let slot = session.slot_of(file);
             request_slot.request = IoRequest { slot, offset, memory, length: self.record_size, ..request_slot.request };
             (request_slot.file, request_slot.started) = (file, started);
             self.waiting.push(tag);
         }
-        true
+        Ok(true)
     }
 
     /// Queues the waiting requests, as far as the backend accepts them, and collects finished ones: a batch, or all
@@ -625,6 +809,12 @@ pub(crate) struct IoOptions {
     pub(crate) verify: bool,
     /// Lock each file or record during the access.
     pub(crate) lock: Option<Lock>,
+    /// Flags of open(2) besides those of the purpose and of the backend.
+    pub(crate) open_flags: OFlags,
+    /// Drop the data of the open files from the page cache before each pass but the first.
+    pub(crate) evict_passes: bool,
+    /// The advice about the access that the kernel gets for each file.
+    pub(crate) advice: Option<Advice>,
 }
 
 /// A session on a set of files.
@@ -637,6 +827,8 @@ struct SetSession<'s> {
     held: Vec<Slot>,
     /// The expected content of records, if it is checked.
     expected: Option<Data>,
+    /// The pass of the last record.
+    pass: u64,
 }
 
 impl SetSession<'_> {
@@ -644,6 +836,12 @@ impl SetSession<'_> {
     #[inline]
     fn held(&self, file: u64) -> Option<Slot> {
         self.held.get(file.wrapping_sub(self.io_options.files.first) as usize).copied()
+    }
+
+    /// Returns the slot of a file that stays open, as all files do at a depth above 1.
+    #[inline]
+    fn slot_of(&self, file: u64) -> Slot {
+        self.held[(file - self.io_options.files.first) as usize]
     }
 
     /// Returns the file of an item and the record in that file. Divisions cost as much as the rest of the loop.
@@ -658,6 +856,25 @@ impl SetSession<'_> {
         }
     }
 
+    /// Drops the data of the open files from the page cache if a pass begins, except the first one.
+    #[inline]
+    fn begin_pass(&mut self, visits: &Visits) -> Result<(), EngineError> {
+        if !self.io_options.evict_passes || !visits.more() || visits.pass() == self.pass {
+            return Ok(());
+        }
+        self.pass = visits.pass();
+        self.evict()
+    }
+
+    /// Drops the data of the open files from the page cache.
+    fn evict(&mut self) -> Result<(), EngineError> {
+        for (slot, file) in self.held.iter().zip(self.io_options.files.all()) {
+            let evicted = self.session.descriptor(*slot).and_then(|open| fadvise(open, 0, None, Advice::DontNeed));
+            evicted.map_err(|errno| self.set.refused("drop from the cache", file, errno))?;
+        }
+        Ok(())
+    }
+
     /// Returns the offset of a record in its file.
     #[inline]
     fn offset(&self, record: u64) -> u64 {
@@ -668,15 +885,31 @@ impl SetSession<'_> {
         let OpenFileSet { layout, names, root, .. } = self.set;
         let purpose = self.io_options.purpose;
         let verb = if purpose == Purpose::Create { "create" } else { "open" };
-        self.session
-            .open(root, names.path(file), purpose.into(), layout.file_size)
-            .map_err(|errno| self.set.refused(verb, file, errno))
+        let flags = OpenFlags::from(purpose).with(self.io_options.open_flags);
+        let opened = self.session.open(root, names.path(file), flags, layout.file_size);
+        let slot = opened.map_err(|errno| self.set.refused(verb, file, errno))?;
+        if let Some(advice) = self.io_options.advice {
+            let ByteRange { first, length } = self.io_options.range;
+            let open = self.session.descriptor(slot);
+            let advised = open.and_then(|open| fadvise(open, first, std::num::NonZero::new(length), advice));
+            advised.map_err(|errno| self.set.refused("advise the kernel about", file, errno))?;
+        }
+        Ok(slot)
+    }
+
+    /// Writes out the pages of some items of a file that stays open.
+    fn flush_range(&mut self, items: Range<u64>, flags: u32) -> Result<(), EngineError> {
+        let (file, record) = self.locate(items.start);
+        let offset = self.offset(record);
+        let length = (items.end - items.start) * self.io_options.record_size;
+        self.flush(self.slot_of(file), file, Flush::Range(FlushRange { offset, length, flags }))
     }
 
     fn flush(&mut self, slot: Slot, file: u64, what: Flush) -> Result<(), EngineError> {
         let call = match what {
             Flush::Data => "fdatasync of",
             Flush::All => "fsync of",
+            Flush::Range(_) => "sync_file_range of",
         };
         self.session.flush(slot, what).map_err(|errno| self.set.refused(call, file, errno))
     }

@@ -145,6 +145,14 @@ impl Visits {
         self
     }
 
+    /// Sets the direction of the next record, which decides its size in a mix with several sizes.
+    #[inline]
+    pub(crate) fn choose(&mut self, writes: bool) {
+        if let Order::Walk { walk, .. } = &mut self.order {
+            walk.choose(writes);
+        }
+    }
+
     /// Returns the number of items of the last record.
     #[inline]
     pub(crate) fn record(&self) -> u64 {

@@ -100,6 +100,9 @@ pub struct Task {
     /// Whether this is the work of a background, whose files are in a directory of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub background: bool,
+    /// The processors that the threads of a measurement may use. All if it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processors: Vec<u32>,
 }
 
 /// A range of consecutive units.
@@ -129,6 +132,7 @@ impl Task {
             clock: ClockSpec::Monotonic,
             units: None,
             background: false,
+            processors: Vec::new(),
         }
     }
 }

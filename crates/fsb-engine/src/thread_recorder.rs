@@ -188,8 +188,18 @@ impl<'t> ThreadRecorder<'t> {
     /// Waits for a think time, at most until the time is up. It belongs to no operation but to the sample. Returns
     /// whether to continue.
     pub(crate) fn think(&mut self, ns: u64) -> bool {
-        self.resume_at(self.last.saturating_add(ns).min(self.deadline));
+        self.wait_within_time(self.last.saturating_add(ns))
+    }
+
+    /// Waits until the clock shows this time, at most until the time is up. Returns whether to continue.
+    pub(crate) fn wait_within_time(&mut self, ns: u64) -> bool {
+        self.resume_at(ns.min(self.deadline));
         !self.over()
+    }
+
+    /// Returns whether the records are still those of the ramp.
+    pub(crate) fn is_ramping(&self) -> bool {
+        self.ramp > 0
     }
 
     /// Waits until the clock shows this time and reads it: the next operation begins then. If the time has passed, the

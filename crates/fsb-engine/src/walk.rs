@@ -21,6 +21,8 @@ pub(crate) struct WalkOptions {
     pub(crate) sequential: f64,
     /// `None` if each record is one item.
     pub(crate) sizes: Option<RecordSizes>,
+    /// The sizes of written records, if reads of a mix have others.
+    pub(crate) write_sizes: Option<RecordSizes>,
 }
 
 /// The sizes of records, and how frequent they are.
@@ -43,6 +45,15 @@ impl RecordSizes {
     /// Parses the sizes. `item` is the size of an item in bytes: the smallest record has it, and the others are
     /// multiples of it.
     pub(crate) fn parse(text: &str, item: u64) -> Result<RecordSizes, String> {
+        let sizes = RecordSizes::parse_multiples(text, item)?;
+        match sizes.smallest() {
+            1 => Ok(sizes),
+            smallest => Err(format!("the smallest record has {} bytes: use it as the block_size", smallest * item)),
+        }
+    }
+
+    /// Parses sizes that are multiples of an item, as those of one direction of a mix.
+    pub(crate) fn parse_multiples(text: &str, item: u64) -> Result<RecordSizes, String> {
         let wrong = || format!("'{text}' is not {SIZE_FORMS}");
         let bytes = |text: &str| text.parse::<Bytes>().map(|Bytes(bytes)| bytes).map_err(|error| error.to_string());
         let range = text.split_once('-');
@@ -63,14 +74,19 @@ impl RecordSizes {
         if sizes.len() > MOST_SIZES || sizes.windows(2).any(|pair| pair[0].0 == pair[1].0) {
             return Err(wrong());
         }
-        if sizes[0].0 != item {
-            return Err(format!("the smallest record has {} bytes: use it as the block_size", sizes[0].0));
-        }
-        if let Some((size, _)) = sizes.iter().find(|(size, _)| !size.is_multiple_of(item)) {
-            return Err(format!("{size} is not a multiple of the smallest record, {item} bytes"));
+        if let Some((size, _)) = sizes.iter().find(|(size, _)| *size == 0 || !size.is_multiple_of(item)) {
+            return Err(match *size == sizes[0].0 && *size > 0 {
+                true => format!("the smallest record has {size} bytes: use it as the block_size"),
+                false => format!("{size} is not a multiple of the smallest record, {item} bytes"),
+            });
         }
         sizes.iter_mut().for_each(|(size, _)| *size /= item);
         Ok(RecordSizes { text: text.to_owned(), sizes, range: range.is_some() })
+    }
+
+    /// Returns the smallest size in items.
+    fn smallest(&self) -> u64 {
+        self.sizes.first().map_or(1, |(size, _)| *size)
     }
 
     /// Returns the largest size in items.
@@ -78,10 +94,11 @@ impl RecordSizes {
         self.sizes.last().map_or(1, |(size, _)| *size)
     }
 
-    /// Returns the size that random bits determine among those of at most `most` items.
+    /// Returns the size that random bits determine among those of at most `most` items. If all are larger, it is `most`.
     fn draw(&self, bits: u64, most: u64) -> u64 {
         if self.range {
-            return 1 + (unit(bits) * self.largest().min(most) as f64) as u64;
+            let smallest = self.smallest();
+            return (smallest * (1 + (unit(bits) * (self.largest().min(most) / smallest) as f64) as u64)).min(most);
         }
         let fitting = || self.sizes.iter().take_while(|(size, _)| *size <= most);
         let mut left = unit(bits) * fitting().map(|(_, weight)| weight).sum::<f64>();
@@ -89,7 +106,7 @@ impl RecordSizes {
             left -= weight;
             left < 0.0
         });
-        chosen.map_or(1, |(size, _)| *size)
+        chosen.map_or(most, |(size, _)| *size)
     }
 }
 
@@ -111,6 +128,8 @@ pub(crate) struct Walk {
     next: u64,
     /// The number of items of the last record.
     record: u64,
+    /// Whether the next record of a mix is written.
+    writes: bool,
     /// The order of random visits if all records are one item, and the next place in it.
     permutation: Permutation,
     place: u64,
@@ -125,7 +144,7 @@ impl Walk {
         let words = if maps && options.sizes.is_some() && options.sequential < 1.0 { items.div_ceil(64) } else { 0 };
         let permutation = Permutation::new(items, seed);
         let visited = vec![0; words as usize];
-        Walk { items, seed, options, visits: 0, next: 0, record: 1, permutation, place: 0, visited }
+        Walk { items, seed, options, visits: 0, next: 0, record: 1, writes: false, permutation, place: 0, visited }
     }
 
     /// Begins a pass.
@@ -133,6 +152,11 @@ impl Walk {
         (self.next, self.place) = (0, 0);
         self.permutation = Permutation::new(self.items, hash(self.seed, Stream::Order, pass));
         self.visited.fill(0);
+    }
+
+    /// Sets the direction of the next record.
+    pub(crate) fn choose(&mut self, writes: bool) {
+        self.writes = writes;
     }
 
     /// Returns the number of items of the last record.
@@ -148,11 +172,17 @@ impl Walk {
         self.visits += 1;
         let in_sequence = self.next < self.items && unit(bits) < self.options.sequential;
         let item = if in_sequence { self.next } else { draw(self.visits).unwrap_or_else(|| self.unvisited(bits)) };
+        let of_direction = self.options.write_sizes.as_ref().filter(|_| self.writes);
+        let sizes = of_direction.or(self.options.sizes.as_ref());
+        // As in fio, a record of a direction with larger sizes begins at a multiple of the smallest of them.
+        let item = item - sizes.map_or(0, |sizes| item % sizes.smallest());
         let most = left.min(self.items - item);
-        let size = self.options.sizes.as_ref().map_or(1, |sizes| sizes.draw(mix(bits), most));
+        let size = sizes.map_or(1, |sizes| sizes.draw(mix(bits), most));
         self.record = size;
         if !in_sequence && !self.visited.is_empty() {
-            self.record = (1..size).find(|ahead| self.is_visited(item + ahead)).unwrap_or(size);
+            if self.options.write_sizes.is_none() {
+                self.record = (1..size).find(|ahead| self.is_visited(item + ahead)).unwrap_or(size);
+            }
             (item..item + self.record).for_each(|item| self.visited[(item / 64) as usize] |= 1 << (item % 64));
         }
         self.next = item + self.record;
@@ -196,7 +226,7 @@ mod tests {
     /// Returns the records of one pass: first items and numbers of items.
     fn pass(sequential: f64, sizes: Option<&str>, items: u64, seed: u64) -> Vec<(u64, u64)> {
         let sizes = sizes.map(|text| RecordSizes::parse(text, 4096).unwrap());
-        let mut walk = Walk::new(WalkOptions { sequential, sizes }, items, seed, true);
+        let mut walk = Walk::new(WalkOptions { sequential, sizes, write_sizes: None }, items, seed, true);
         let (mut left, mut records) = (items, Vec::new());
         while left > 0 {
             let item = walk.visit(left, |_| None);

@@ -7,6 +7,7 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use fsb_model::observed::BackgroundWork;
+use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::profile::{Profile, Renewal};
 use crate::task::{self, Context, Gate, Live, Measurement, Preparing, Ready, Step, StepReport, Task, Units};
@@ -26,13 +27,24 @@ pub fn perform(task: &Task, gate: &mut dyn Gate) -> Result<StepReport, EngineErr
             None => prepare(&*job, &context),
         })
         .map(|()| StepReport::Done),
-        Step::Measure => match task.units {
+        Step::Measure => match bind(&task.processors).map(|()| task.units)? {
             Some(units) => measure_units(&*job, &context, units, gate),
             None => job.measure(&context, gate).map(|measured| vec![measured]),
         }
         .map(StepReport::Measured),
         Step::Cleanup => told(&context, gate, || cleanup(&*job, &context)).map(|()| StepReport::Done),
     }
+}
+
+/// Limits this process, and the threads that it starts, to some processors.
+fn bind(processors: &[u32]) -> Result<(), EngineError> {
+    if processors.is_empty() {
+        return Ok(());
+    }
+    let mut set = CpuSet::new();
+    processors.iter().for_each(|processor| set.set(*processor as usize));
+    sched_setaffinity(None, &set)
+        .map_err(|errno| EngineError::call("bind to", format!("the processors {processors:?}"), errno))
 }
 
 /// Checks that the work uses all clients of the target.

@@ -194,6 +194,11 @@ pub fn show_count(count: f64) -> String {
     scaled(count, 1000.0, &["", "k", "M", "G", "T"]).trim_end().to_owned()
 }
 
+/// A number of things for people: below a thousand without decimals, like `49`, otherwise like `61.3 k`.
+pub fn show_whole(count: u64) -> String {
+    if count < 1000 { count.to_string() } else { show_count(count as f64) }
+}
+
 /// Operations per second for people, decimal, three digits: `852 op/s`, `61.3 kop/s`.
 pub fn show_rate(rate: f64) -> String {
     scaled(rate, 1000.0, &["op/s", "kop/s", "Mop/s", "Gop/s", "Top/s"])
@@ -248,6 +253,7 @@ mod tests {
         assert_eq!(show_bytes(412.0 * 1048576.0), "412 MiB");
         assert_eq!(show_count(61_300.0), "61.3 k");
         assert_eq!(show_count(999.7), "1.00 k");
+        assert_eq!([0, 1, 49, 999, 1000, 61_300].map(show_whole), ["0", "1", "49", "999", "1.00 k", "61.3 k"]);
         assert_eq!(show_duration(Duration::from_secs(271)), "4 min 31 s");
         assert_eq!(show_seconds(3.14e-6), "3.14 µs");
     }

@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fsb_sys::trace::read_memory;
-use fsb_trace::{Before, World};
+use fsb_trace::{Before, RawCall, World, flags};
 use rustix::fs::SeekFrom;
 
-use crate::syscalls;
+use crate::syscalls::{self, Seen};
 
 const PAGE: u64 = 4096;
 /// The longest path that the kernel takes.
@@ -44,6 +44,46 @@ pub fn numbers<const N: usize>(task: i32, address: u64) -> Option<[u64; N]> {
         *number = u64::from_ne_bytes(bytes.try_into().ok()?);
     }
     (read == N * 8).then_some(found)
+}
+
+/// Sets the offsets and lengths of a copy, which are in the memory of the task. Returns the copies: FIDEDUPERANGE has
+/// several destinations. Returns none if the memory cannot be read, because then the call fails.
+pub fn copies(task: i32, seen: &Seen) -> Vec<RawCall<'static>> {
+    let raw = &seen.raw;
+    let mut all = match (seen.range, raw.flags) {
+        (None, _) => vec![raw.clone()],
+        (Some(at), flags::CLONE_RANGE) => clone_range(task, at, raw).into_iter().collect(),
+        (Some(at), _) => deduplications(task, at, raw),
+    };
+    for copy in &mut all {
+        for (address, offset) in seen.offsets.iter().zip([&mut copy.offset, &mut copy.target]) {
+            if let Some(address) = address {
+                *offset = numbers::<1>(task, *address).map(|[offset]| offset);
+            }
+        }
+    }
+    all
+}
+
+/// Reads `struct file_clone_range`.
+fn clone_range(task: i32, at: u64, raw: &RawCall<'static>) -> Option<RawCall<'static>> {
+    let [fd, offset, length, target] = numbers::<4>(task, at)?;
+    Some(RawCall { fd: fd as i32, offset: Some(offset), length, target: Some(target), ..raw.clone() })
+}
+
+/// Reads `struct file_dedupe_range`.
+fn deduplications(task: i32, at: u64, raw: &RawCall<'static>) -> Vec<RawCall<'static>> {
+    let Some([offset, length, count]) = numbers::<3>(task, at) else { return Vec::new() };
+    // The count has two bytes, in a field of eight on little-endian machines.
+    let destinations = (0..u64::from(count as u16)).map_while(|number| numbers::<2>(task, at + 24 + number * 32));
+    let copies = destinations.map(|[fd, target]| RawCall {
+        other: fd as i32,
+        offset: Some(offset),
+        length,
+        target: Some(target),
+        ..raw.clone()
+    });
+    copies.collect()
 }
 
 /// Returns the bytes of all pieces of a list.

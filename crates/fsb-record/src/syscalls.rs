@@ -42,6 +42,10 @@ pub struct Seen {
     pub empty_path: bool,
     /// The address of `struct open_how`.
     pub how: Option<u64>,
+    /// The addresses of the offsets of a copy, in the source and in the destination.
+    pub offsets: [Option<u64>; 2],
+    /// The address of the structure of FICLONERANGE or FIDEDUPERANGE.
+    pub range: Option<u64>,
 }
 
 /// Returns the meaning of a call that began, or `None` if it is not watched.
@@ -122,7 +126,6 @@ pub static WAITS: &[libc::c_long] = &[
     libc::SYS_rt_sigtimedwait,
     libc::SYS_rt_sigsuspend,
     libc::SYS_flock,
-    libc::SYS_splice,
     libc::SYS_exit,
     libc::SYS_exit_group,
     #[cfg(target_arch = "x86_64")]
@@ -139,8 +142,11 @@ const fn call(number: libc::c_long, read: fn(Arguments) -> Seen) -> Watched {
     Watched { rule: Rule { number, only: None, except: None }, read }
 }
 
-/// A list of FICLONE's requests.
-const CLONES: &[u32] = &[0x4004_9409];
+const CLONE: u32 = 0x4004_9409;
+const CLONE_RANGE: u32 = 0x4020_940d;
+const DEDUPLICATE: u32 = 0xc018_9436;
+/// The requests FICLONE, FICLONERANGE, FIDEDUPERANGE, FIONCLEX and FIOCLEX.
+const REQUESTS: &[u32] = &[CLONE, CLONE_RANGE, DEDUPLICATE, libc::FIONCLEX as u32, libc::FIOCLEX as u32];
 /// F_DUPFD, F_SETFD, F_DUPFD_CLOEXEC.
 const DESCRIPTORS: &[u32] = &[0, 2, 1030];
 /// SECCOMP_SET_MODE_FILTER.
@@ -157,7 +163,9 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_preadv, |a| a.moves_pieces(CallKind::ReadAt)),
     call(libc::SYS_pwritev, |a| a.moves_pieces(CallKind::WriteAt)),
     call(libc::SYS_preadv2, |a| a.moves_pieces_or_on(CallKind::ReadAt, CallKind::Read)),
-    call(libc::SYS_pwritev2, |a| a.moves_pieces_or_on(CallKind::WriteAt, CallKind::Write)),
+    call(libc::SYS_pwritev2, |a| {
+        a.moves_pieces_or_on(CallKind::WriteAt, CallKind::Write).with(|raw| raw.flags = write_flags(a.int(5)))
+    }),
     call(libc::SYS_lseek, |a| a.on(CallKind::Seek).with(|raw| (raw.offset, raw.flags) = (Some(a.0[1]), a.0[2] as u32))),
     call(libc::SYS_close, |a| a.on(CallKind::Close)),
     call(libc::SYS_close_range, |a| {
@@ -212,23 +220,28 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_faccessat, |a| a.name_at(CallKind::StatName)),
     call(libc::SYS_faccessat2, |a| a.name_with(CallKind::StatName, CallKind::Stat, 3)),
     call(libc::SYS_getdents64, |a| a.on(CallKind::List).with(|raw| raw.length = a.0[2])),
-    call(libc::SYS_copy_file_range, |a| {
-        // Only the kernel knows both positions. Explicit offsets are rare.
-        a.on(CallKind::Copy).with(|raw| (raw.other, raw.length) = (a.0[2] as i32, a.0[4]))
-    }),
-    call(libc::SYS_sendfile, |a| {
-        let seen = a.on(CallKind::Copy);
-        seen.with(|raw| {
-            (raw.fd, raw.other, raw.length, raw.flags) = (a.0[1] as i32, a.0[0] as i32, a.0[3], flags::SEND)
-        })
-    }),
+    call(libc::SYS_copy_file_range, |a| a.copies([0, 2], [Some(1), Some(3)], 4, 0)),
+    call(libc::SYS_splice, |a| a.copies([0, 2], [Some(1), Some(3)], 4, 0)),
+    call(libc::SYS_sendfile, |a| a.copies([1, 0], [Some(2), None], 3, flags::SEND)),
     Watched {
-        rule: Rule { number: libc::SYS_ioctl, only: Some((1, CLONES)), except: None },
-        read: |a| {
-            let seen = a.on(CallKind::Copy);
-            seen.with(|raw| (raw.fd, raw.other, raw.flags) = (a.0[2] as i32, a.0[0] as i32, flags::CLONE))
+        rule: Rule { number: libc::SYS_ioctl, only: Some((1, REQUESTS)), except: None },
+        read: |a| match a.0[1] as u32 {
+            CLONE => a.copies([2, 0], [None; 2], 3, flags::CLONE).with(|raw| raw.length = 0),
+            CLONE_RANGE => a.clones_range(flags::CLONE_RANGE),
+            DEDUPLICATE => a.clones_range(flags::DEDUPLICATE),
+            request => a.act(Act::CloseOnExec(request == libc::FIOCLEX as u32)),
         },
     },
+    call(libc::SYS_setxattr, |a| a.sets_attribute(false)),
+    call(libc::SYS_lsetxattr, |a| a.sets_attribute(false).does_not_follow()),
+    call(libc::SYS_fsetxattr, |a| a.sets_attribute(true)),
+    call(libc::SYS_removexattr, |a| a.sets_attribute(false).removing()),
+    call(libc::SYS_lremovexattr, |a| a.sets_attribute(false).does_not_follow().removing()),
+    call(libc::SYS_fremovexattr, |a| a.sets_attribute(true).removing()),
+    call(libc::SYS_msync, |a| {
+        let wait = if a.0[2] as i32 & libc::MS_SYNC != 0 { flags::WAIT } else { 0 };
+        a.on(CallKind::SyncMapping).with(|raw| (raw.offset, raw.length, raw.flags) = (Some(a.0[0]), a.0[1], wait))
+    }),
     Watched {
         rule: Rule { number: libc::SYS_mmap, only: None, except: Some((4, u32::MAX)) },
         read: |a| {
@@ -354,7 +367,33 @@ impl Arguments {
             pieces: None,
             empty_path: false,
             how: None,
+            offsets: [None; 2],
+            range: None,
         }
+    }
+
+    /// Returns a call that moves data from one descriptor to another, which are in these registers. Others contain the
+    /// addresses of their offsets, and the length.
+    fn copies(self, [from, to]: [usize; 2], offsets: [Option<usize>; 2], length: usize, flags: u32) -> Seen {
+        let address = |register: Option<usize>| register.map(|at| self.0[at]).filter(|address| *address != 0);
+        let mut seen = self.on(CallKind::Copy);
+        (seen.raw.fd, seen.raw.other) = (self.int(from), self.int(to));
+        (seen.raw.length, seen.raw.flags) = (self.0[length], flags);
+        Seen { offsets: offsets.map(address), ..seen }
+    }
+
+    /// Returns an ioctl whose structure contains a range.
+    fn clones_range(self, flags: u32) -> Seen {
+        let seen = self.on(CallKind::Copy);
+        Seen { range: Some(self.0[2]), ..seen.with(|raw| (raw.other, raw.flags) = (raw.fd, flags)) }
+    }
+
+    /// Returns a call that sets an extended attribute of a descriptor or of a name.
+    fn sets_attribute(self, of_descriptor: bool) -> Seen {
+        let kind = if of_descriptor { CallKind::SetAttribute } else { CallKind::SetAttributeName };
+        let mut seen = if of_descriptor { self.on(kind) } else { self.name(kind, 0) };
+        seen.second = Some(self.0[1]);
+        seen.with(|raw| (raw.length, raw.flags) = (self.0[3], self.0[4] as u32 & 3))
     }
 
     /// Returns a call that is not about files themselves.
@@ -434,6 +473,11 @@ impl Seen {
         self
     }
 
+    /// Returns the call that removes an extended attribute, which has neither a value nor flags.
+    fn removing(self) -> Seen {
+        self.with(|raw| (raw.length, raw.flags) = (0, flags::REMOVE))
+    }
+
     fn with(mut self, change: impl FnOnce(&mut RawCall<'static>)) -> Seen {
         change(&mut self.raw);
         self
@@ -446,6 +490,12 @@ impl Seen {
         self.raw.follows =
             given & libc::O_NOFOLLOW == 0 && given & (libc::O_CREAT | libc::O_EXCL) != libc::O_CREAT | libc::O_EXCL;
     }
+}
+
+/// Translates the flags RWF_* of a write to those of a trace.
+fn write_flags(given: i32) -> u32 {
+    let known = [(libc::RWF_DSYNC, flags::DATA_SYNC), (libc::RWF_SYNC, flags::SYNC), (libc::RWF_APPEND, flags::APPEND)];
+    known.iter().filter(|(bits, _)| given & bits != 0).fold(0, |all, (_, flag)| all | flag)
 }
 
 /// Translates the flags of open(2) from this machine's values to those of a trace.
@@ -500,10 +550,30 @@ mod tests {
     }
 
     #[test]
+    fn copies_and_durable_writes_are_known_by_their_arguments() {
+        let copy = seen(libc::SYS_copy_file_range as u64, [3, 0x1000, 4, 0, 500, 0]).unwrap();
+        assert_eq!((copy.raw.fd, copy.raw.other, copy.raw.length, copy.offsets), (3, 4, 500, [Some(0x1000), None]));
+        let send = seen(libc::SYS_sendfile as u64, [4, 3, 0x1000, 500, 0, 0]).unwrap();
+        assert_eq!((send.raw.fd, send.raw.other, send.raw.length, send.raw.flags), (3, 4, 500, flags::SEND));
+        let clone = seen(libc::SYS_ioctl as u64, [4, u64::from(CLONE), 3, 0, 0, 0]).unwrap();
+        assert_eq!((clone.raw.fd, clone.raw.other, clone.raw.flags), (3, 4, flags::CLONE));
+        for (given, expected) in
+            [(libc::RWF_DSYNC, flags::DATA_SYNC), (libc::RWF_SYNC, flags::SYNC), (libc::RWF_HIPRI, 0)]
+        {
+            let write = seen(libc::SYS_pwritev2 as u64, [3, 0x1000, 1, 0, 0, given as u64]).unwrap();
+            assert_eq!(write.raw.flags, expected, "{given}");
+        }
+        // O_SYNC contains O_DSYNC.
+        assert_eq!(open_flags(libc::O_DSYNC), flags::READ | flags::DATA_SYNC);
+        assert_eq!(open_flags(libc::O_SYNC), flags::READ | flags::DATA_SYNC | flags::SYNC);
+    }
+
+    #[test]
     fn locks_and_memory_without_a_file_are_let_alone() {
         assert!(seen(libc::SYS_fcntl as u64, [3, libc::F_SETLK as u64, 0, 0, 0, 0]).is_none());
         assert!(seen(libc::SYS_fcntl as u64, [3, libc::F_DUPFD_CLOEXEC as u64, 0, 0, 0, 0]).is_some());
         assert!(seen(libc::SYS_mmap as u64, [0, 4096, 3, 2, u64::from(u32::MAX), 0]).is_none());
+        assert!(seen(libc::SYS_ioctl as u64, [3, libc::FIONREAD, 0, 0, 0, 0]).is_none());
         assert!(seen(libc::SYS_getpid as u64, [0; 6]).is_none());
     }
 }

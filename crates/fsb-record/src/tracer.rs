@@ -130,7 +130,7 @@ impl<W: Write> Tracer<W> {
         }
         for path in inspect::shared_mappings(process) {
             if self.resolver.is_below_root(&path) {
-                self.resolver.unseen(Unseen::SharedMapping);
+                self.resolver.unseen_in(Unseen::SharedMapping, &path);
             }
         }
         for file in inspect::open_files(process) {
@@ -270,22 +270,34 @@ impl<W: Write> Tracer<W> {
     }
 
     /// Returns the state that is kept until the end of a call, or `None` if the end does not matter.
-    fn pending(&mut self, task: i32, mut seen: Seen) -> Result<Option<Pending>, RecordError> {
+    fn pending(&mut self, task: i32, seen: Seen) -> Result<Option<Pending>, RecordError> {
         let fd = seen.raw.fd;
-        match seen.act {
-            Act::File => {}
-            Act::ChangeDirectory => {
-                let path = seen.path.and_then(|path| inspect::text(task, path));
-                return Ok(Some(Pending::Directory(fd, path)));
-            }
-            Act::CloseRange(first, last, flags) => return Ok(Some(Pending::CloseRange(first, last, flags))),
-            Act::CloseOnExec(closes) => return Ok(Some(Pending::CloseOnExec(fd, closes))),
-            Act::Clone(flags, place) => return Ok(Some(self.makes(task, flags, place))),
-            Act::Unshare(flags) => return Ok(Some(Pending::Unshare(flags))),
-            Act::Wait => return Ok(Some(Pending::Wait)),
-            Act::Hides(what) => return Ok(Some(Pending::Hides(what))),
+        Ok(Some(match seen.act {
+            Act::File if seen.raw.kind == CallKind::Copy => return self.pending_copies(task, &seen),
+            Act::File => return self.pending_call(task, seen),
+            Act::ChangeDirectory => Pending::Directory(fd, seen.path.and_then(|path| inspect::text(task, path))),
+            Act::CloseRange(first, last, flags) => Pending::CloseRange(first, last, flags),
+            Act::CloseOnExec(closes) => Pending::CloseOnExec(fd, closes),
+            Act::Clone(flags, place) => self.makes(task, flags, place),
+            Act::Unshare(flags) => Pending::Unshare(flags),
+            Act::Wait => Pending::Wait,
+            Act::Hides(what) => Pending::Hides(what),
             Act::Nothing => return Ok(None),
+        }))
+    }
+
+    /// Returns the state of a call that moves data between descriptors.
+    fn pending_copies(&mut self, task: i32, seen: &Seen) -> Result<Option<Pending>, RecordError> {
+        let mut begun = Vec::new();
+        for raw in inspect::copies(task, seen) {
+            begun.extend(self.resolver.begin(task as u32, &raw, &mut self.writer)?);
         }
+        Ok((!begun.is_empty()).then_some(Pending::File { begun, moves_names: false }))
+    }
+
+    /// Returns the state of any other call on files.
+    fn pending_call(&mut self, task: i32, mut seen: Seen) -> Result<Option<Pending>, RecordError> {
+        let fd = seen.raw.fd;
         if let Some([flags, mode]) = seen.how.and_then(|at| inspect::numbers::<2>(task, at)) {
             seen.set_open_flags(flags as i32);
             seen.raw.length = mode & 0o7777;
@@ -308,7 +320,11 @@ impl<W: Write> Tracer<W> {
             };
         }
         if path.as_ref().is_some_and(Vec::is_empty) {
-            return Ok(None);
+            // linkat with AT_EMPTY_PATH names an open file, most often one without a name.
+            if seen.raw.kind != CallKind::Link {
+                return Ok(None);
+            }
+            path = Some(format!("/proc/self/fd/{fd}").into_bytes());
         }
         let raw = fsb_trace::RawCall { path: path.as_deref(), second: second.as_deref(), ..seen.raw };
         let moves_names = matches!(
@@ -316,7 +332,7 @@ impl<W: Write> Tracer<W> {
             CallKind::Rename | CallKind::SymbolicLink | CallKind::RemoveDirectory | CallKind::MakeDirectory
         );
         let begun = self.resolver.begin(task as u32, &raw, &mut self.writer)?;
-        Ok(begun.map(|begun| Pending::File { begun, moves_names }))
+        Ok(begun.map(|begun| Pending::File { begun: vec![begun], moves_names }))
     }
 
     /// Handles the end of a call.
@@ -344,7 +360,12 @@ impl<W: Write> Tracer<W> {
             _ if BEGINS_AGAIN.contains(&result) => {}
             Some(Pending::File { begun, moves_names }) => {
                 written = true;
-                self.resolver.end(id, begun, result, times, &mut self.writer)?;
+                let mut times = times;
+                for begun in begun {
+                    self.resolver.end(id, begun, result, times, &mut self.writer)?;
+                    // The first one has the time of all.
+                    times = Times { start_ns: seen_ns, ..Times::default() };
+                }
                 if moves_names {
                     self.resolver.world().forget();
                 }
@@ -641,9 +662,9 @@ impl<W: Write> Tracer<W> {
 /// A call that has begun, and whose end the tracer waits for.
 #[derive(Debug)]
 enum Pending {
-    /// A call on files.
+    /// A call on files. FIDEDUPERANGE is several calls.
     File {
-        begun: Begun,
+        begun: Vec<Begun>,
         /// Afterwards a path may lead elsewhere.
         moves_names: bool,
     },

@@ -740,7 +740,7 @@ fn failed() -> Run {
     let mut run = job(1e6);
     run.series.iter_mut().for_each(Series::fail);
     let text = "job 'w' failed: no space left on device (28)".to_owned();
-    run.failures.push(Failure { line: Some(7), workload: Some("w".to_owned()), text });
+    run.failures.push(Failure { line: Some(7), workload: Some("w".to_owned()), operation: None, text });
     run
 }
 

@@ -20,6 +20,7 @@ pub mod mount;
 pub mod mount_isolation;
 pub mod mountinfo;
 pub mod network;
+pub mod open_flags;
 pub mod pinned;
 pub mod process;
 pub mod program;

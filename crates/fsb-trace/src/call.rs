@@ -1,7 +1,9 @@
 //! One call, the properties of each kind of call, the states of names before the first call, and the paths of names.
 
 /// The version of traces that is written, and the newest that is read. Version 1 does not record which task woke which.
-pub const VERSION: u16 = 2;
+/// Versions 1 and 2 do not record flags of reads and writes, destination offsets of copies, extended attributes and
+/// msync.
+pub const VERSION: u16 = 3;
 
 /// The kind of a call. The numbers are those on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,6 +44,9 @@ pub enum CallKind {
     Exit,
     Wake,
     Woken,
+    SetAttribute,
+    SetAttributeName,
+    SyncMapping,
 }
 
 /// The fields of a call that carry information.
@@ -54,6 +59,7 @@ pub(crate) struct Fields {
     pub(crate) offset: bool,
     pub(crate) length: bool,
     pub(crate) flags: bool,
+    pub(crate) target: bool,
 }
 
 /// The name, family and stored fields of a kind of call.
@@ -68,8 +74,16 @@ pub struct About {
 }
 
 const fn about(kind: CallKind, name: &'static str, family: &'static str, letters: &'static [u8]) -> About {
-    let mut fields =
-        Fields { handle: false, other: false, name: false, second: false, offset: false, length: false, flags: false };
+    let mut fields = Fields {
+        handle: false,
+        other: false,
+        name: false,
+        second: false,
+        offset: false,
+        length: false,
+        flags: false,
+        target: false,
+    };
     let mut at = 0;
     while at < letters.len() {
         match letters[at] {
@@ -79,6 +93,7 @@ const fn about(kind: CallKind, name: &'static str, family: &'static str, letters
             b's' => fields.second = true,
             b'o' => fields.offset = true,
             b'l' => fields.length = true,
+            b't' => fields.target = true,
             _ => fields.flags = true,
         }
         at += 1;
@@ -87,15 +102,15 @@ const fn about(kind: CallKind, name: &'static str, family: &'static str, letters
 }
 
 /// Every kind, in the order of its numbers. Fields: h descriptor, 2 another one (or a lane), n name, s second name, o
-/// offset, l length, f flags.
+/// offset, l length, f flags, t offset in the destination.
 pub static ALL_KINDS: &[About] = &[
     about(CallKind::Open, "open", "open", b"hnlf"),
     about(CallKind::Close, "close", "close", b"h"),
     about(CallKind::Duplicate, "dup", "close", b"h2"),
-    about(CallKind::Read, "read", "read", b"hol"),
-    about(CallKind::ReadAt, "pread", "read", b"hol"),
-    about(CallKind::Write, "write", "write", b"hol"),
-    about(CallKind::WriteAt, "pwrite", "write", b"hol"),
+    about(CallKind::Read, "read", "read", b"holf"),
+    about(CallKind::ReadAt, "pread", "read", b"holf"),
+    about(CallKind::Write, "write", "write", b"holf"),
+    about(CallKind::WriteAt, "pwrite", "write", b"holf"),
     about(CallKind::Seek, "lseek", "seek", b"hof"),
     about(CallKind::Sync, "fsync", "sync", b"h"),
     about(CallKind::DataSync, "fdatasync", "sync", b"h"),
@@ -114,7 +129,7 @@ pub static ALL_KINDS: &[About] = &[
     about(CallKind::StatName, "stat", "stat", b"nf"),
     about(CallKind::ReadLink, "readlink", "stat", b"n"),
     about(CallKind::List, "getdents", "list", b"hl"),
-    about(CallKind::Copy, "copy_file_range", "copy", b"h2olf"),
+    about(CallKind::Copy, "copy_file_range", "copy", b"h2olft"),
     about(CallKind::Attributes, "fchmod", "attributes", b"hf"),
     about(CallKind::AttributesName, "chmod", "attributes", b"nf"),
     about(CallKind::Advise, "fadvise", "advise", b"holf"),
@@ -125,17 +140,16 @@ pub static ALL_KINDS: &[About] = &[
     about(CallKind::Wake, "wake", "process", b"2"),
     // The lane that woke it, and after how many nanoseconds of waiting.
     about(CallKind::Woken, "woken", "process", b"2o"),
+    // The second name is the one of the attribute.
+    about(CallKind::SetAttribute, "fsetxattr", "attributes", b"hslf"),
+    about(CallKind::SetAttributeName, "setxattr", "attributes", b"nslf"),
+    about(CallKind::SyncMapping, "msync", "sync", b"nolf"),
 ];
 
 impl CallKind {
     /// Returns the properties of the kind.
     pub fn about(self) -> &'static About {
         &ALL_KINDS[self as usize - 1]
-    }
-
-    /// Returns the name that strace uses.
-    pub fn name(self) -> &'static str {
-        self.about().name
     }
 
     /// Returns the kind with that number.
@@ -167,6 +181,9 @@ impl CallKind {
         )
     }
 }
+
+/// The directory of a replay with the names outside the root that calls renamed or linked.
+pub(crate) const OUTSIDE: &[u8] = b".fsb-outside";
 
 /// The unit of lost time, in nanoseconds.
 pub const LOST_UNIT: u64 = 64;
@@ -200,6 +217,8 @@ pub struct Call {
     pub length: u64,
     /// See [`flags`]; of a seek 0 from the start, 1 from there, 2 from the end.
     pub flags: u32,
+    /// Of a copy: the offset in the destination.
+    pub target: u64,
 }
 
 impl Call {
@@ -219,7 +238,48 @@ impl Call {
             offset: 0,
             length: 0,
             flags: 0,
+            target: 0,
         }
+    }
+
+    /// Returns the name that strace uses. Calls of one kind have several names.
+    pub fn name(&self) -> &'static str {
+        match (self.kind, self.flags) {
+            (CallKind::Copy, how) => match how & flags::HOW {
+                flags::SEND => "sendfile",
+                flags::CLONE => "FICLONE",
+                flags::CLONE_RANGE => "FICLONERANGE",
+                flags::DEDUPLICATE => "FIDEDUPERANGE",
+                _ => "copy_file_range",
+            },
+            (CallKind::Attributes, flags::TIMES) => "futimens",
+            (CallKind::Attributes, flags::OWNER) => "fchown",
+            (CallKind::AttributesName, flags::TIMES) => "utimensat",
+            (CallKind::AttributesName, flags::OWNER) => "chown",
+            (CallKind::SetAttribute, flags::REMOVE) => "fremovexattr",
+            (CallKind::SetAttributeName, flags::REMOVE) => "removexattr",
+            (kind, _) => kind.about().name,
+        }
+    }
+
+    /// Returns whether the call changes the position of its descriptor, or depends on it.
+    pub fn uses_position(&self) -> bool {
+        self.kind.is_positional() || self.kind == CallKind::Copy && self.copies_from_position()
+    }
+
+    /// Returns whether a copy begins at the position of its source.
+    pub(crate) fn copies_from_position(&self) -> bool {
+        self.flags & flags::HOW <= flags::SEND && self.flags & flags::FROM_OFFSET == 0
+    }
+
+    /// Returns whether a copy begins at the position of its destination.
+    pub(crate) fn copies_to_position(&self) -> bool {
+        self.flags & flags::HOW <= flags::SEND && self.flags & flags::TO_OFFSET == 0
+    }
+
+    /// Returns whether a copy adds the requested bytes, which is not its result.
+    pub fn clones(&self) -> bool {
+        self.kind == CallKind::Copy && matches!(self.flags & flags::HOW, flags::CLONE | flags::CLONE_RANGE)
     }
 
     pub fn end_ns(&self) -> u64 {
@@ -263,6 +323,10 @@ pub mod flags {
     /// The file was open before the recording began.
     pub const BEFORE: u32 = 1 << 13;
 
+    /// Of reads and writes: the other side is a file or pipe outside the trace, and the kernel moved the data
+    /// (copy_file_range, sendfile, splice, FICLONE). Writes also have [`APPEND`], [`SYNC`] and [`DATA_SYNC`] (RWF_*).
+    pub const COPIED: u32 = 1 << 14;
+
     /// Of renames: fail if the new name exists.
     pub const NO_REPLACE: u32 = 1;
     /// Of renames: the names change places.
@@ -271,6 +335,20 @@ pub mod flags {
     pub const SEND: u32 = 1;
     /// Of copies: as a shared extent (FICLONE).
     pub const CLONE: u32 = 2;
+    /// Of copies: as a shared extent of a part (FICLONERANGE).
+    pub const CLONE_RANGE: u32 = 3;
+    /// Of copies: equal parts become a shared extent (FIDEDUPERANGE).
+    pub const DEDUPLICATE: u32 = 4;
+    /// Of copies: the bits of the values above.
+    pub const HOW: u32 = 0xf;
+    /// Of copies: the call has an offset in the source and leaves the position of the descriptor.
+    pub const FROM_OFFSET: u32 = 1 << 4;
+    /// Of copies: the call has an offset in the destination and leaves the position of the descriptor.
+    pub const TO_OFFSET: u32 = 1 << 5;
+    /// Of extended attributes: remove the attribute. The other values are XATTR_CREATE (1) and XATTR_REPLACE (2).
+    pub const REMOVE: u32 = 4;
+    /// Of msync: MS_SYNC, which waits for the data.
+    pub const WAIT: u32 = 4;
     /// Of mappings: stores change the file.
     pub const SHARED_WRITABLE: u32 = 1;
     /// Of calls on attributes: permissions.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::TraceError;
-use crate::call::{Call, CallKind, Initial, LOST_UNIT, State, is_inside, leads_down};
+use crate::call::{Call, CallKind, Fields, Initial, LOST_UNIT, State, is_inside, leads_down};
 
 /// Appends a number.
 fn put(out: &mut Vec<u8>, mut number: u64) {
@@ -81,12 +81,14 @@ const MOST_LANES: u32 = 1 << 16;
 /// More descriptors or names than these at once would fill memory.
 const MOST_NAMES: u32 = 1 << 26;
 
-/// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length, flags.
-const COLUMNS: usize = 13;
+/// Lane, kind, gap, time, lost time, result, descriptor, other, name, second name, offset, length, flags, offset in the
+/// destination.
+const COLUMNS: usize = 14;
 
 /// The state that predicts the next call.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Codec {
+    version: u16,
     lane: u32,
     lanes: Vec<Lane>,
     /// The newest descriptor.
@@ -105,6 +107,20 @@ struct Lane {
 }
 
 impl Codec {
+    /// Creates the codec of a version of traces.
+    pub(super) fn new(version: u16) -> Codec {
+        Codec { version, lane: 0, lanes: Vec::new(), newest: 0, places: HashMap::new() }
+    }
+
+    /// Returns the fields that a kind has in this version.
+    fn fields(&self, kind: CallKind) -> Fields {
+        let fields = kind.about().fields;
+        if self.version >= 3 {
+            return fields;
+        }
+        Fields { flags: fields.flags && !kind.moves(), target: false, ..fields }
+    }
+
     fn lane(&mut self, lane: u32) -> &mut Lane {
         let at = lane as usize;
         if self.lanes.len() <= at {
@@ -118,7 +134,7 @@ impl Codec {
     }
 
     fn learn(&mut self, call: &Call) {
-        let fields = call.kind.about().fields;
+        let fields = self.fields(call.kind);
         let lane = self.lane(call.lane);
         lane.end = call.end_ns();
         if fields.handle {
@@ -162,7 +178,7 @@ impl Codec {
     pub(super) fn pack(&mut self, calls: &[Call]) -> Vec<u8> {
         let mut columns: [Vec<u8>; COLUMNS] = Default::default();
         for call in calls {
-            let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags] =
+            let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags, target] =
                 &mut columns;
             put_signed(lane, i64::from(call.lane) - i64::from(self.lane));
             self.lane = call.lane;
@@ -172,7 +188,7 @@ impl Codec {
             put(took, call.took_ns);
             put(lost, call.lost_ns / LOST_UNIT);
             put_signed(result, call.result.wrapping_sub(Codec::expected_result(call)));
-            let fields = call.kind.about().fields;
+            let fields = self.fields(call.kind);
             if fields.handle {
                 let expected = self.expected_handle(call.kind, &last);
                 put_signed(handle, i64::from(call.handle) - i64::from(expected));
@@ -196,6 +212,9 @@ impl Codec {
             if fields.flags {
                 put(flags, u64::from(call.flags));
             }
+            if fields.target {
+                put_signed(target, call.target.wrapping_sub(call.offset) as i64);
+            }
             self.learn(call);
         }
         let mut whole = Vec::with_capacity(columns.iter().map(|column| column.len() + 4).sum());
@@ -207,7 +226,8 @@ impl Codec {
     pub(super) fn unpack(&mut self, bytes: &[u8], count: usize, names: u32) -> Result<Vec<Call>, TraceError> {
         let mut whole = Cut(bytes);
         let mut columns = [Cut::default(); COLUMNS];
-        for column in &mut columns {
+        let stored = if self.version >= 3 { COLUMNS } else { COLUMNS - 1 };
+        for column in &mut columns[..stored] {
             *column = Cut(whole.bytes()?);
         }
         if columns[1].0.len() != count {
@@ -224,7 +244,7 @@ impl Codec {
     }
 
     fn call(&mut self, columns: &mut [Cut<'_>; COLUMNS], names: u32) -> Result<Call, TraceError> {
-        let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags] = columns;
+        let [lane, kind, gap, took, lost, result, handle, other, name, second, offset, length, flags, target] = columns;
         let number = kind.byte()?;
         let kind = CallKind::from_number(number)
             .ok_or_else(|| TraceError::damaged(format!("a call of an unknown kind, {number}")))?;
@@ -238,7 +258,7 @@ impl Codec {
         if call.start_ns.checked_add(call.took_ns).is_none_or(|end| end > i64::MAX as u64) {
             return Err(TraceError::damaged("a call with an impossible time"));
         }
-        let fields = kind.about().fields;
+        let fields = self.fields(kind);
         if fields.handle {
             call.handle = near(self.expected_handle(kind, &last), handle.signed()?, u32::MAX, "a descriptor")?;
         }
@@ -262,6 +282,9 @@ impl Codec {
         }
         if fields.flags {
             call.flags = flags.short()?;
+        }
+        if fields.target {
+            call.target = call.offset.wrapping_add(target.signed()? as u64);
         }
         call.result = Codec::expected_result(&call).wrapping_add(result.signed()?);
         self.learn(&call);

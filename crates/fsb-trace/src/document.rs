@@ -42,6 +42,7 @@ pub struct Document {
     pub reads: Moved,
     pub writes: Moved,
     pub syncs: Syncs,
+    pub durable_writes: DurableWrites,
     pub files: FileUses,
     pub timeline: Timeline,
 }
@@ -93,6 +94,16 @@ pub struct Syncs {
     pub median_bytes_between: Option<u64>,
 }
 
+/// The writes that are durable when they return: with O_DSYNC, O_SYNC, RWF_DSYNC or RWF_SYNC.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct DurableWrites {
+    pub calls: u64,
+    pub bytes: u64,
+    /// The median of their times, as the lower end of a step; `null` without durable writes.
+    pub median_seconds: Option<f64>,
+}
+
 /// The names that the program used.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -137,9 +148,9 @@ impl Document {
     pub fn new(header: &Header, totals: &Totals, summary: &Summary, names: &Names, duration_ns: u64) -> Document {
         let [files, directories, symbolic_links] = summary.initial;
         let seconds = duration_ns as f64 * 1e-9;
-        let kinds = summary.kinds.iter().map(|(kind, of)| {
+        let kinds = summary.kinds.iter().map(|((_, name), of)| {
             let calls = Calls { calls: of.calls, failed: of.failed, bytes: of.bytes, seconds: of.ns as f64 * 1e-9 };
-            (kind.name(), calls)
+            (*name, calls)
         });
         let median = |sizes: &Sizes| (summary.syncs.count > 0).then(|| sizes.quantile(0.5));
         let of = |at: usize| summary.timeline.iter().map(|both| both[at]).collect();
@@ -168,6 +179,12 @@ impl Document {
                 calls: summary.syncs.count,
                 median_seconds: median(&summary.syncs).map(|ns| ns as f64 * 1e-9),
                 median_bytes_between: median(&summary.between_syncs),
+            },
+            durable_writes: DurableWrites {
+                calls: summary.durable_writes.count,
+                bytes: summary.durable_writes.sum,
+                median_seconds: (summary.durable_times.count > 0)
+                    .then(|| summary.durable_times.quantile(0.5) as f64 * 1e-9),
             },
             files: FileUses::new(summary, names),
             timeline: Timeline { slice_seconds: seconds / summary.timeline.len() as f64, calls: of(0), bytes: of(1) },

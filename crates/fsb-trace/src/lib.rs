@@ -16,6 +16,7 @@
 mod call;
 mod codec;
 pub mod document;
+mod durable;
 mod error;
 mod format;
 pub mod import;

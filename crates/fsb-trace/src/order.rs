@@ -292,18 +292,22 @@ impl Resources {
                 wanted.push((self.entries(call.name, names), Use::Shared));
             }
             let file = self.file(call.name);
-            let alters = matches!(call.kind, CallKind::TruncateName | CallKind::AttributesName)
-                || call.kind == CallKind::Open && call.flags & flags::TRUNCATE != 0;
+            let alters = matches!(
+                call.kind,
+                CallKind::TruncateName | CallKind::AttributesName | CallKind::SetAttributeName | CallKind::SyncMapping
+            ) || call.kind == CallKind::Open && call.flags & flags::TRUNCATE != 0;
             wanted.push((file, if alters { Use::Alone } else { Use::Shared }));
         }
-        if fields.second && call.kind != CallKind::SymbolicLink {
+        let names_two = matches!(call.kind, CallKind::Rename | CallKind::Link);
+        if names_two {
             self.name(call.second, if changes_names { Use::Alone } else { Use::Shared }, names, wanted);
             wanted.push((self.entries(call.second, names), Use::Shared));
         }
         if fields.handle {
             self.descriptor(call, call.handle, names, wanted);
             if call.kind == CallKind::Copy {
-                self.descriptor(&Call { kind: CallKind::Write, ..*call }, call.other, names, wanted);
+                let kind = if call.copies_to_position() { CallKind::Write } else { CallKind::WriteAt };
+                self.descriptor(&Call { kind, ..*call }, call.other, names, wanted);
             }
             if call.kind == CallKind::Duplicate {
                 wanted.push((HANDLE | u64::from(call.other), Use::Shared));
@@ -312,7 +316,7 @@ impl Resources {
         match call.kind {
             // It writes all earlier data to the device.
             CallKind::SyncFileSystem => wanted.push((ALL, Use::Alone)),
-            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate => {
+            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate | CallKind::Copy => {
                 wanted.push((ALL, Use::Shared))
             }
             _ => {}
@@ -324,13 +328,16 @@ impl Resources {
         let how = if makes || call.kind == CallKind::Close { Use::Alone } else { Use::Shared };
         wanted.push((HANDLE | u64::from(number), how));
         let Some(handle) = self.handles.get(&number).copied() else { return };
-        if call.kind.is_positional() {
+        if call.uses_position() {
             wanted.push((PLACE | u64::from(handle.place), Use::Alone));
         }
         let file = match call.kind {
-            CallKind::Write | CallKind::WriteAt | CallKind::Truncate | CallKind::Allocate | CallKind::Attributes => {
-                Some(Use::Alone)
-            }
+            CallKind::Write
+            | CallKind::WriteAt
+            | CallKind::Truncate
+            | CallKind::Allocate
+            | CallKind::Attributes
+            | CallKind::SetAttribute => Some(Use::Alone),
             // A sync covers the data written before it.
             CallKind::Sync | CallKind::DataSync | CallKind::SyncRange => Some(Use::Alone),
             CallKind::Read | CallKind::ReadAt | CallKind::Stat | CallKind::Seek | CallKind::Copy | CallKind::Advise => {

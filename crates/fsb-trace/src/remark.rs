@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use fsb_model::units::show_bytes;
 use serde::{Deserialize, Serialize};
+
+use crate::call::OUTSIDE;
 
 /// A remark as a trace stores it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,18 +41,45 @@ pub struct Remarks {
     pub notes: Vec<Remark<TraceNote>>,
 }
 
+impl Remark<Gap> {
+    /// Replaces the names of files.
+    pub(crate) fn disguise(&mut self, name: impl Fn(&str) -> String) {
+        if let Remark::Known(gap) = self {
+            gap.files.iter_mut().for_each(|file| *file = name(file));
+        }
+    }
+}
+
 /// Activity that a trace lacks. A ranking by its replay may be wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gap {
     pub what: Unseen,
     /// The number of times that the tracer saw it.
     pub times: u64,
+    /// The first files below the root that it concerns, as far as they are known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<String>,
+}
+
+impl Gap {
+    /// The maximum number of files that a gap names.
+    pub const MOST_FILES: usize = 5;
+
+    /// Creates a gap that concerns no known files.
+    pub fn new(what: Unseen, times: u64) -> Gap {
+        Gap { what, times, files: Vec::new() }
+    }
 }
 
 impl Display for Gap {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        write!(out, "{} ({})", self.what.text(), times(self.times))
+        write!(out, "{} ({}", self.what.text(), times(self.times))?;
+        for (at, file) in self.files.iter().enumerate() {
+            let shown: String = file.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            write!(out, "{}{shown}", if at == 0 { ": " } else { ", " })?;
+        }
+        out.write_str(")")
     }
 }
 
@@ -76,6 +106,8 @@ pub enum Unseen {
     OtherRoot,
     /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
     Supervised,
+    /// Names or data that came from outside the root, and that no call of the trace can stand for.
+    Outside,
 }
 
 impl Unseen {
@@ -89,6 +121,7 @@ impl Unseen {
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
             Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
             Unseen::OtherRoot => "paths in processes that changed their root directory",
+            Unseen::Outside => "names and data that came from outside the root",
             Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
@@ -101,6 +134,12 @@ impl Unseen {
 pub enum TraceNote {
     /// Files were mapped. Reads through a mapping are not recorded.
     Mapped { times: u64 },
+    /// The kernel moved data between files below the root and files or pipes elsewhere: these calls are recorded as
+    /// reads and writes.
+    Copied { times: u64, bytes: u64 },
+    /// Names were renamed or linked across the border of the root: a replay has the names outside in a directory of
+    /// their own.
+    Crossed { times: u64 },
     /// The method does not see which thread wakes which.
     WakesUnseen,
     /// A setuid or setgid program ran without its privileges.
@@ -119,6 +158,19 @@ impl Display for TraceNote {
             TraceNote::Mapped { times: count } => {
                 write!(out, "files were mapped {}: reads through a mapping are not recorded", times(*count))
             }
+            TraceNote::Copied { times: count, bytes } => write!(
+                out,
+                "copies moved {} between the root and files or pipes outside, {}: recorded as reads and writes",
+                show_bytes(*bytes as f64),
+                times(*count)
+            ),
+            TraceNote::Crossed { times: count } => write!(
+                out,
+                "names were renamed or linked between the root and directories outside, {}: a replay has the outer \
+                 names in {}",
+                times(*count),
+                String::from_utf8_lossy(OUTSIDE)
+            ),
             TraceNote::WakesUnseen => out.write_str(
                 "wake-ups between threads were not recorded (eBPF records them, as root outside containers): waits for \
                  other threads count as think time",
@@ -153,7 +205,7 @@ mod tests {
     fn remarks_of_other_versions_are_kept_and_shown() {
         let stored = r#"["requests of io_uring (once)",{"what":"uring","times":2},{"what":"telepathy"}]"#;
         let gaps: Vec<Remark<Gap>> = serde_json::from_str(stored).unwrap();
-        assert_eq!(gaps[1], Gap { what: Unseen::Uring, times: 2 }.into());
+        assert_eq!(gaps[1], Gap::new(Unseen::Uring, 2).into());
         let texts: Vec<String> = gaps.iter().map(ToString::to_string).collect();
         assert_eq!(texts, ["requests of io_uring (once)", "requests of io_uring (2 times)", r#"{"what":"telepathy"}"#]);
         let again: Vec<Remark<Gap>> = serde_json::from_str(&serde_json::to_string(&gaps).unwrap()).unwrap();

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::call::{Call, CallKind, Initial, State, parent};
+use crate::call::{Call, CallKind, Initial, State, flags, parent};
 use crate::codec::Names;
+use crate::durable::DurableDescriptors;
 use crate::format::Overhead;
 
 /// Slices of the timeline.
@@ -33,14 +34,18 @@ pub struct Direction {
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     overhead: Overhead,
-    /// Counts by kind.
-    pub kinds: BTreeMap<CallKind, OfKind>,
+    /// Counts by kind and name, because calls of one kind have several names.
+    pub kinds: BTreeMap<(CallKind, &'static str), OfKind>,
     pub reads: Direction,
     pub writes: Direction,
     /// Nanoseconds of each sync.
     pub syncs: Sizes,
     /// Bytes between two syncs of a lane.
     pub between_syncs: Sizes,
+    /// Bytes of each write that is durable when it returns.
+    pub durable_writes: Sizes,
+    /// Nanoseconds of each of them.
+    pub durable_times: Sizes,
     /// The files, and their users.
     pub files: Files,
     /// Files that were there, directories, links.
@@ -51,6 +56,7 @@ pub struct Summary {
     pub timeline: Vec<[u64; 2]>,
     slice_ns: u64,
     unsynced: BTreeMap<u32, u64>,
+    durable: DurableDescriptors,
 }
 
 impl Summary {
@@ -79,7 +85,7 @@ impl Summary {
     /// Counts one more call.
     pub fn add(&mut self, call: &Call, names: &Names) {
         let ns = call.took_ns.saturating_sub(self.overhead.call_ns);
-        let kind = self.kinds.entry(call.kind).or_default();
+        let kind = self.kinds.entry((call.kind, call.name())).or_default();
         kind.calls += 1;
         kind.failed += u64::from(call.result < 0);
         kind.bytes = kind.bytes.saturating_add(call.moved());
@@ -92,12 +98,26 @@ impl Summary {
         let goes_on = self.files.add(call, names);
         match call.kind {
             CallKind::Read | CallKind::ReadAt => self.reads.add(call, goes_on),
-            CallKind::Write | CallKind::WriteAt => {
-                self.writes.add(call, goes_on);
+            CallKind::Write | CallKind::WriteAt => self.writes.add(call, goes_on),
+            _ => {}
+        }
+        self.add_durability(call, ns);
+    }
+
+    /// Counts syncs and durable writes.
+    fn add_durability(&mut self, call: &Call, ns: u64) {
+        let is_durable = self.durable.add(call) && call.result >= 0;
+        match call.kind {
+            CallKind::Write | CallKind::WriteAt | CallKind::Copy if is_durable => {
+                self.durable_writes.add(call.moved());
+                self.durable_times.add(ns);
+            }
+            CallKind::Write | CallKind::WriteAt | CallKind::Copy => {
                 let sum = self.unsynced.entry(call.lane).or_default();
                 *sum = sum.saturating_add(call.moved());
             }
-            CallKind::Sync | CallKind::DataSync | CallKind::SyncFileSystem => {
+            CallKind::SyncMapping if call.flags & flags::WAIT == 0 => {}
+            CallKind::Sync | CallKind::DataSync | CallKind::SyncFileSystem | CallKind::SyncMapping => {
                 self.syncs.add(ns);
                 let bytes = self.unsynced.insert(call.lane, 0).unwrap_or_default();
                 self.between_syncs.add(bytes);
@@ -108,12 +128,12 @@ impl Summary {
 
     /// Returns the number of calls that a replay makes.
     pub fn replayed(&self) -> u64 {
-        self.kinds.iter().filter(|(kind, _)| kind.is_replayed()).map(|(_, of)| of.calls).sum()
+        self.kinds.iter().filter(|((kind, _), _)| kind.is_replayed()).map(|(_, of)| of.calls).sum()
     }
 
     /// Returns the counts of a family of kinds.
     pub fn family(&self, family: &str) -> OfKind {
-        let of = self.kinds.iter().filter(|(kind, _)| kind.about().family == family);
+        let of = self.kinds.iter().filter(|((kind, _), _)| kind.about().family == family);
         of.fold(OfKind::default(), |sum, (_, kind)| OfKind {
             calls: sum.calls + kind.calls,
             failed: sum.failed + kind.failed,
@@ -235,22 +255,34 @@ impl Files {
         if call.result < 0 {
             return goes_on;
         }
-        let new = !self.uses.contains_key(&name);
-        let file = self.uses.entry(name).or_default();
-        file.calls += 1;
+        if call.kind == CallKind::Copy
+            && let Some((name, _)) = self.open.get(&call.other).copied()
+        {
+            let file = self.used(name, call.lane, names);
+            file.written = file.written.saturating_add(call.moved());
+        }
+        let file = self.used(name, call.lane, names);
         match call.kind {
             CallKind::Read | CallKind::ReadAt => file.read = file.read.saturating_add(call.moved()),
             CallKind::Write | CallKind::WriteAt => file.written = file.written.saturating_add(call.moved()),
-            CallKind::Sync | CallKind::DataSync => file.syncs += 1,
+            CallKind::Copy => file.read = file.read.saturating_add(call.moved()),
+            CallKind::Sync | CallKind::DataSync | CallKind::SyncMapping => file.syncs += 1,
             _ => {}
         }
-        file.shared |= *file.first_lane.get_or_insert(call.lane) != call.lane;
-        if new {
-            let name = names.get(name);
+        goes_on
+    }
+
+    /// Counts a use of a file by a lane.
+    fn used(&mut self, number: u32, lane: u32, names: &Names) -> &mut FileUse {
+        if !self.uses.contains_key(&number) {
+            let name = names.get(number);
             self.deepest = self.deepest.max(name.iter().filter(|byte| **byte == b'/').count());
             *self.directories.entry(parent(name).into()).or_default() += 1;
         }
-        goes_on
+        let file = self.uses.entry(number).or_default();
+        file.calls += 1;
+        file.shared |= *file.first_lane.get_or_insert(lane) != lane;
+        file
     }
 
     pub fn count(&self) -> u64 {
@@ -307,7 +339,7 @@ mod tests {
             summary.add(&call, &names);
         }
         assert_eq!((summary.reads.sequential, summary.reads.sizes.count), (2, 3));
-        assert_eq!(summary.kinds[&CallKind::ReadAt], OfKind { calls: 3, failed: 0, bytes: 300, ns: 60 });
+        assert_eq!(summary.kinds[&(CallKind::ReadAt, "pread")], OfKind { calls: 3, failed: 0, bytes: 300, ns: 60 });
         assert_eq!((summary.files.count(), summary.files.shared(), summary.files.deepest), (1, 1, 1));
         assert_eq!(summary.reads.sizes.steps(), [(64, 3)]);
         assert_eq!(summary.reads.sizes.quantile(0.5), 64);

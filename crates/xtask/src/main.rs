@@ -9,6 +9,7 @@ mod backends;
 mod bench;
 mod book;
 mod compare;
+mod constants;
 mod cycles;
 mod emulations;
 mod generate;
@@ -38,6 +39,8 @@ enum Task {
     Bench(bench::Options),
     /// Builds the documentation as a book, with mdBook, in target/book.
     Book,
+    /// Checks that no source uses a constant whose value differs from that of its name.
+    Constants,
     /// Checks that no source files of a crate depend on each other, directly or through others.
     Cycles,
     /// Checks licences and sources of all packages against deny.toml.
@@ -55,6 +58,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Step { task } => backends::step(&task),
         Task::Book => book::run(),
+        Task::Constants => constants::run(),
         Task::Cycles => cycles::run(),
         Task::Licences => licences::run(),
         Task::Prose => prose::run(),

@@ -61,6 +61,15 @@ static KEYS: &[&str] = &[
     "bins",
 ];
 
+/// Parses options. Numbers become the texts that fio prints.
+pub(super) fn options(raw: Option<&RawValue>) -> Options {
+    let mut options: Options = table(raw);
+    for value in options.values_mut().filter(|value| value.is_number() || value.is_boolean()) {
+        *value = Value::String(value.to_string());
+    }
+    options
+}
+
 /// Parses a table. Returns an empty one if the text is not a table, or is longer than any table of fio.
 pub(super) fn table<'a, T: Deserialize<'a> + Default>(raw: Option<&'a RawValue>) -> T {
     let text = raw.map(RawValue::get).filter(|text| text.len() <= LONGEST_TABLE);
@@ -92,6 +101,11 @@ impl<'a> Fields<'a> {
     /// Returns the value of a key; `None` if it has another type.
     pub fn parse<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
         serde_json::from_str(self.get(key)?.get()).ok()
+    }
+
+    /// Returns the text of a key, also if it is printed as a number.
+    pub fn text(&self, key: &str) -> Option<String> {
+        self.parse(key).or_else(|| self.get(key).map(|raw| raw.get().to_owned()))
     }
 
     /// Returns the whole number of a key. fio's own type may be another: `28.000000` is 28.
@@ -234,11 +248,16 @@ pub(super) struct Job<'a> {
 impl<'a> Job<'a> {
     fn from_fields(fields: Fields<'a>) -> Self {
         Job {
-            name: fields.parse("jobname").unwrap_or_default(),
+            name: fields.text("jobname").unwrap_or_default(),
             group: fields.whole("groupid").unwrap_or_default(),
-            host: fields.parse("hostname"),
+            host: fields.text("hostname"),
             fields,
         }
+    }
+
+    /// Returns the error of the job if it is not a number.
+    pub fn unknown_error(&self) -> Option<&'a RawValue> {
+        self.fields.get("error").filter(|_| self.fields.whole("error").is_none())
     }
 
     /// Returns the error that ended the job, or the first that it survived with `continue_on_error`, and the text that

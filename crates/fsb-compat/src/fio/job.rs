@@ -7,13 +7,9 @@ use std::collections::BTreeMap;
 
 use fsb_model::{Params, WorkloadSpec};
 
-/// Something in a file that fsb refuses, or does in another way.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Remark {
-    /// From 1.
-    pub line: usize,
-    pub message: String,
-}
+use super::sections::{Options, Section, Written, excerpt, sections};
+pub use super::sections::{Remark, Surroundings};
+use super::tables::{DEFAULTS_ONLY, INERT, OF_WORK, REFUSED};
 
 /// A job file that fsb can run.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,6 +63,10 @@ pub struct FioJob {
     pub latency: LatencyKind,
     /// Percentiles to print, ascending, from 0 to 100.
     pub percentiles: Vec<f64>,
+    /// The processors that the processes may use. All if it is empty.
+    pub processors: Vec<u32>,
+    /// Whether each process uses one of them.
+    pub splits_processors: bool,
     /// All options of the job with those of `[global]`, as written.
     pub options: BTreeMap<String, String>,
 }
@@ -81,6 +81,15 @@ impl FioJob {
         spec
     }
 
+    /// Returns the processors of a process, from 0 in its job and `earlier` processes before the job. All if it is empty.
+    pub fn processors_of(&self, process: u32, earlier: u32) -> Vec<u32> {
+        let one = (earlier + process) as usize;
+        match self.splits_processors {
+            true => self.processors.iter().copied().cycle().skip(one).take(1).collect(),
+            false => self.processors.clone(),
+        }
+    }
+
     fn number(&self, name: &str) -> u64 {
         self.workload.params.get(name).and_then(serde_json::Value::as_u64).unwrap_or(1)
     }
@@ -92,7 +101,22 @@ impl FioJob {
 
     /// Returns whether its files are empty when the clock starts.
     fn makes_files(&self) -> bool {
-        self.workload.name == "write" && self.workload.params.get("overwrite") != Some(&true.into())
+        ["sparse-write", "stride-write"].contains(&self.workload.name.as_str())
+    }
+
+    /// Makes the job write into files that hold data, because another one needs it.
+    fn overwrite(&mut self) {
+        if !self.makes_files() {
+            return;
+        }
+        let is_random = self.workload.params.get("access") == Some(&"random".into());
+        self.workload.name = if is_random { "random-write" } else { "write" }.to_owned();
+        for name in ["access", "allocate", "further_passes", "stride"] {
+            self.workload.params.remove(name);
+        }
+        if !is_random {
+            self.workload.params.insert("overwrite".to_owned(), true.into());
+        }
     }
 
     /// Returns whether its processes together access every byte of the file that they share, from `written` on.
@@ -150,6 +174,8 @@ pub enum Direction {
     Both,
     /// Both, in one result (`unified_rw_reporting=1`).
     Mixed,
+    /// Both, each with a result of its own and together in one (`unified_rw_reporting=both`).
+    BothAndMixed,
 }
 
 impl Direction {
@@ -161,7 +187,13 @@ impl Direction {
             Direction::Trim => &[ResultDirection::Trim],
             Direction::Both => &[ResultDirection::Read, ResultDirection::Write],
             Direction::Mixed => &[ResultDirection::Mixed],
+            Direction::BothAndMixed => &[ResultDirection::Read, ResultDirection::Write, ResultDirection::Mixed],
         }
+    }
+
+    /// Returns whether reads and writes are counted apart.
+    pub fn is_apart(self) -> bool {
+        matches!(self, Direction::Both | Direction::BothAndMixed)
     }
 }
 
@@ -206,144 +238,14 @@ const PERCENTILES: [f64; 17] =
 const MOST_PROCESSES: u64 = 512;
 /// The maximum number of files of a process. The engine holds all of them open.
 const MOST_FILES: u64 = 16;
-/// The maximum number of sections of a job file.
-const MOST_JOBS: usize = 512;
-
-/// Other names of options.
-const ALIASES: [(&str, &str); 4] =
-    [("readwrite", "rw"), ("blocksize", "bs"), ("io_limit", "io_size"), ("wait_for_previous", "stonewall")];
-
-/// The options that decide the work. One that a job does not use is refused by another text than an unknown one.
-const OF_WORK: &[&str] = &[
-    "bs",
-    "bsrange",
-    "bssplit",
-    "buffer_compress_chunk",
-    "buffer_compress_percentage",
-    "buffered",
-    "create_on_open",
-    "dedupe_percentage",
-    "direct",
-    "do_verify",
-    "end_fsync",
-    "fadvise_hint",
-    "fallocate",
-    "fdatasync",
-    "file_service_type",
-    "filesize",
-    "fixedbufs",
-    "fsync",
-    "fsync_on_close",
-    "invalidate",
-    "io_size",
-    "iodepth",
-    "ioengine",
-    "loops",
-    "norandommap",
-    "nrfiles",
-    "number_ios",
-    "offset",
-    "offset_increment",
-    "openfiles",
-    "overwrite",
-    "percentage_random",
-    "pre_read",
-    "ramp_time",
-    "random_distribution",
-    "random_generator",
-    "rate",
-    "rate_iops",
-    "rate_process",
-    "registerfiles",
-    "runtime",
-    "rwmixread",
-    "rwmixwrite",
-    "size",
-    "startdelay",
-    "sync",
-    "thinktime",
-    "thinktime_blocks",
-    "time_based",
-    "verify",
-    "verify_fatal",
-];
-
-/// Options without effect on the work, and the reason.
-const INERT: &[(&str, &str)] = &[
-    ("thread", "fsb runs each job in a process of its own"),
-    ("unlink", "fsb makes files in a directory of its own and removes it at the end"),
-    ("write_bw_log", "fsb writes no logs"),
-    ("write_lat_log", "fsb writes no logs"),
-    ("write_iops_log", "fsb writes no logs"),
-    ("log_avg_msec", "fsb writes no logs"),
-    ("per_job_logs", "fsb writes no logs"),
-    ("disable_slat", "fsb measures one latency for each operation"),
-    ("disable_lat", "fsb measures one latency for each operation"),
-    ("disable_clat", "fsb measures one latency for each operation"),
-    ("gtod_reduce", "fsb reads the clock after each operation in any case"),
-    ("clocksource", "fsb reads the monotonic clock of the kernel"),
-    ("disable_bw_measurement", "fsb computes bandwidth from the whole job"),
-    ("bwavgtime", "fsb computes bandwidth from the whole job"),
-    ("iopsavgtime", "fsb computes bandwidth from the whole job"),
-    ("write_hist_log", "fsb writes no logs"),
-    ("log_hist_msec", "fsb writes no logs"),
-    ("create_fsync", "fsb syncs files that it has made before the clock starts"),
-    ("create_serialize", "fsb makes the files of one process after the other"),
-    ("refill_buffers", "fsb writes other bytes with each record in any case"),
-];
-
-/// Options that are refused with more advice than their name.
-const REFUSED: &[(&str, &str)] = &[
-    ("rate_min", "fsb ends no job because it is slow"),
-    ("rate_iops_min", "fsb ends no job because it is slow"),
-    ("thinktime_spin", "the engine sleeps during a think time: leave it out"),
-    ("thinktime_iotime", "the engine counts operations before a think time: use thinktime_blocks"),
-    ("file_append", "fsb makes new files for each job: leave it out"),
-    ("fill_device", "fsb checks before a job that its files fit: use size"),
-    ("trim_percentage", "fio trims devices with it: use rw=trim and ioengine=falloc"),
-    ("verify_pattern", "the engine writes its own data: leave it out"),
-    ("new_group", "use stonewall, which begins a group too"),
-    ("opendir", "fsb makes the files itself: use directory"),
-];
-
-/// An option as written.
-#[derive(Debug, Clone)]
-struct Written {
-    line: usize,
-    value: String,
-}
-
-/// Options by name; a later one replaces an earlier one.
-type Options = BTreeMap<String, Written>;
-
-/// A section as written.
-#[derive(Debug, Clone)]
-struct Section {
-    name: String,
-    line: usize,
-    options: Options,
-}
-
-impl Section {
-    /// Returns the directory and the name of the file, if the section names one.
-    fn file(&self) -> Option<(Option<String>, String)> {
-        let value = |name: &str| self.options.get(name).map(|option| option.value.clone());
-        Some((value("directory"), value("filename")?))
-    }
-
-    /// Returns whether the job starts when all earlier ones have ended.
-    fn waits(&self) -> bool {
-        self.options.get("stonewall").is_some_and(|option| option.value != "0")
-    }
-}
-
-/// Reads a job file. `variable` returns the value of an environment variable, for `${NAME}`.
+/// Reads a job file.
 ///
 /// # Errors
 /// All problems of the file, by line; never empty.
-pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<JobFile, Vec<Remark>> {
+pub fn read(text: &str, surroundings: Surroundings<'_>) -> Result<JobFile, Vec<Remark>> {
     let mut problems = Vec::new();
-    let sections = sections(text, variable, &mut problems);
+    let sections = sections(text, surroundings, &mut problems);
+    let is_alone = sections.len() == 1;
     if sections.is_empty() && problems.is_empty() {
         let message = "the file has no job: add a section such as [job1]".to_owned();
         problems.push(Remark { line: text.lines().count().max(1), message });
@@ -359,8 +261,14 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
             made.append(&mut beside);
         }
         let shared = file.as_ref().and_then(|file| made.get(file)).cloned();
-        let mut reader =
-            Reader { options: section.options.clone(), kilo: 1024, shared, problems: Vec::new(), notes: Vec::new() };
+        let mut reader = Reader {
+            options: section.options.clone(),
+            is_alone,
+            kilo: 1024,
+            shared,
+            problems: Vec::new(),
+            notes: Vec::new(),
+        };
         let job = reader.job(&section);
         problems.append(&mut reader.problems);
         notes.append(&mut reader.notes);
@@ -371,7 +279,7 @@ pub fn read(text: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Job
         }
         // As in fio, a job that waits begins a group.
         job.waits &= !jobs.is_empty();
-        group += u32::from(job.waits);
+        group += u32::from(section.begins_group() && !jobs.is_empty());
         job.group = group;
         jobs.push(job);
     }
@@ -396,7 +304,16 @@ struct MadeFile {
     job: String,
     bytes: u64,
     /// The way in which it differs from a file that was written in sequence.
-    spoiled: Option<&'static str>,
+    spoiled: Option<Spoiled>,
+}
+
+/// The way in which a file differs from one that was written in sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spoiled {
+    AtRandom,
+    /// Parts of it may be without data.
+    Incomplete,
+    Trimmed,
 }
 
 impl MadeFile {
@@ -411,12 +328,12 @@ impl MadeFile {
         let whole = job.seconds.is_none() && all;
         let bytes = bytes.max(written);
         let spoiled = match job.workload.name.as_str() {
-            "read" | "random-read" | "stride-read" => None,
-            "write" if !job.makes_files() || whole => None,
-            "write" => Some("does not write all of it"),
-            "fallocate" => Some("trims it"),
-            "random-write" | "random-mix" => Some("writes at random into it"),
-            _ => Some("writes parts of it"),
+            "read" | "random-read" | "stride-read" | "backward-read" | "write" => None,
+            "sparse-write" | "stride-write" if !whole => Some(Spoiled::Incomplete),
+            "fallocate" => Some(Spoiled::Trimmed),
+            "stride-write" => None,
+            _ if job.workload.params.get("access") == Some(&"sequential".into()) => None,
+            _ => Some(Spoiled::AtRandom),
         };
         MadeFile { job: job.name.clone(), bytes, spoiled: before.and_then(|before| before.spoiled).or(spoiled) }
     }
@@ -449,87 +366,11 @@ fn share_files(group: &mut [FioJob], problems: &mut Vec<Remark>) {
             let part = job.part.get_or_insert(whole);
             part.file_size = Some(size);
             job.workload.params.extend(part.params(0));
-            if holds_data && job.workload.name == "write" {
-                job.workload.params.insert("overwrite".to_owned(), true.into());
+            if holds_data {
+                job.overwrite();
             }
         }
     }
-}
-
-/// Splits the text into sections. Options of `[global]` hold for the sections that follow.
-fn sections(text: &str, variable: &dyn Fn(&str) -> Option<String>, problems: &mut Vec<Remark>) -> Vec<Section> {
-    let (mut global, mut jobs) = (Options::new(), Vec::<Section>::new());
-    let mut in_global = None;
-    for (line, written) in (1..).zip(text.lines()) {
-        let mut refuse = |message: String| problems.push(Remark { line, message });
-        // As in fio, a comment may follow an option.
-        let content = written.split([';', '#']).next().unwrap_or_default().trim();
-        if content.is_empty() {
-            continue;
-        }
-        if let Some(name) = content.strip_prefix('[') {
-            let Some(name) = name.strip_suffix(']').map(str::trim).filter(|name| !name.is_empty()) else {
-                refuse(format!("'{}' is not the name of a section: write [NAME]", excerpt(content)));
-                continue;
-            };
-            in_global = Some(name == "global");
-            if name != "global" {
-                if jobs.len() == MOST_JOBS {
-                    refuse(format!("more than {MOST_JOBS} jobs"));
-                    return jobs;
-                }
-                jobs.push(Section { name: name.to_owned(), line, options: global.clone() });
-            }
-            continue;
-        }
-        if content.split_whitespace().next() == Some("include") {
-            refuse("include: files are not included: copy the lines of that file".to_owned());
-            continue;
-        }
-        let (name, value) = content.split_once('=').unwrap_or((content, ""));
-        let (name, value) = (name.trim(), value.trim());
-        // The keywords of this option are part of names that fsb does not use.
-        let value = match name {
-            "filename_format" => Ok(value.to_owned()),
-            _ => substituted(value, variable),
-        };
-        let value = match value {
-            Ok(value) => value,
-            Err(why) => {
-                refuse(format!("{}: {why}", excerpt(name)));
-                continue;
-            }
-        };
-        let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name).to_owned();
-        let option = Written { line, value };
-        match (in_global, jobs.last_mut()) {
-            (Some(true), _) => drop(global.insert(name, option)),
-            (Some(false), Some(job)) => drop(job.options.insert(name, option)),
-            _ => refuse(format!("{}: the option precedes all sections: write [global] before it", excerpt(&name))),
-        }
-    }
-    jobs
-}
-
-/// Returns the start of a text, for a message.
-fn excerpt(text: &str) -> String {
-    text.chars().take(40).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
-}
-
-/// Replaces `${NAME}` by values of environment variables.
-fn substituted(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let (mut text, mut rest) = (String::new(), value);
-    while let Some(at) = rest.find('$') {
-        text += &rest[..at];
-        let name = rest[at + 1..].strip_prefix('{').and_then(|rest| rest.split_once('}'));
-        let Some((name, after)) = name else {
-            return Err("keywords such as $jobname are not supported: write the value".to_owned());
-        };
-        let found = variable(name).filter(|found| !found.contains(['$', '\n']));
-        text += &found.ok_or_else(|| format!("the environment variable {} is not set", excerpt(name)))?;
-        rest = after;
-    }
-    Ok(text + rest)
 }
 
 /// The workload of a section while it is read.
@@ -537,12 +378,14 @@ fn substituted(value: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result
 struct Access {
     direction: Direction,
     random: bool,
+    /// Whether the job reads from the last record to the first.
+    backward: bool,
 }
 
 impl Access {
     /// Returns whether the job reads and writes.
     fn is_mix(self) -> bool {
-        matches!(self.direction, Direction::Both | Direction::Mixed)
+        matches!(self.direction, Direction::Both | Direction::Mixed | Direction::BothAndMixed)
     }
 
     /// Returns whether the job reads and writes, each in sequence.
@@ -569,8 +412,10 @@ struct Files {
     size: u64,
     /// The part of each that they are, unless it is the whole file.
     part: Option<FilePart>,
-    /// Whether the job reads the next record of each file in turn.
-    reads_in_turn: bool,
+    /// Whether the job takes the next record of each file in turn.
+    takes_turns: bool,
+    /// Whether bytes after the last record are left, which are less than one.
+    leaves_rest: bool,
 }
 
 /// The bytes of all files of a process, or their share of the files.
@@ -587,11 +432,15 @@ struct Records {
     smallest: u64,
     /// All sizes as the engine's parameter, with the line of the option, if there are several.
     sizes: Option<(usize, String)>,
+    /// The sizes of writes, if they differ from those of reads.
+    write_sizes: Option<String>,
 }
 
 /// Takes the options of one section.
 struct Reader {
     options: Options,
+    /// Whether the file has no other section.
+    is_alone: bool,
     /// The meaning of `k`: `kb_base`.
     kilo: u64,
     /// The file of the section, if an earlier job made it.
@@ -654,6 +503,21 @@ impl Reader {
                 self.refuse(option.line, format!("fio's option {name} is not supported: {why}"));
             }
         }
+        if let Some(exit) = self.options.get("exitall")
+            && self.is_alone
+            && exit.value != "0"
+            && !self.options.contains_key("numjobs")
+        {
+            self.note(exit.line, "exitall has no effect: the file has one process");
+            self.options.remove("exitall");
+        }
+        for (name, accepted, why) in DEFAULTS_ONLY {
+            if let Some(option) = self.options.remove(*name)
+                && !accepted.contains(&option.value.as_str())
+            {
+                self.refuse(option.line, format!("fio's option {name} is not supported: {why}"));
+            }
+        }
         for (name, why) in INERT {
             if let Some(option) = self.options.remove(*name) {
                 self.note(option.line, format!("{name} has no effect: {why}"));
@@ -667,7 +531,9 @@ impl Reader {
             self.kilo = kilo;
         }
         let text = |option: Written| option.value;
-        let name = self.options.remove("name").map(text).filter(|name| !name.is_empty());
+        // As in fio, the name of a section replaces that of [global].
+        let name =
+            self.options.remove("name").filter(|name| name.line > line).map(text).filter(|name| !name.is_empty());
         let description = self.options.remove("description").map(text);
         let processes = self.number("numjobs", MOST_PROCESSES).map_or(1, |(_, number)| number as u32);
         if let Some(Written { line, value }) = self.options.remove("filename_format") {
@@ -682,6 +548,8 @@ impl Reader {
         }
         let (_, group_reporting) = self.is_set("group_reporting", false);
         let (_, waits) = self.is_set("stonewall", false);
+        self.is_set("new_group", false);
+        let (processors, splits_processors) = self.processors();
         let delay = self.value("startdelay", "one time such as 5 or 500ms", |value| time(value, 1.0));
         let start_delay = delay.map_or(0.0, |(_, delay)| delay);
         let directory = self.directory();
@@ -728,36 +596,86 @@ impl Reader {
             evict: work.evict,
             latency: work.latency,
             percentiles,
+            processors,
+            splits_processors,
             options: all,
         };
         Some(job)
     }
 
+    /// Returns the processors that the job may use, and whether each process uses one of them.
+    fn processors(&mut self) -> (Vec<u32>, bool) {
+        let expected = "processors such as 0,2-3";
+        let list = self.value("cpus_allowed", expected, |value| {
+            let part = |text: &str| {
+                let (first, last) = text.split_once('-').unwrap_or((text, text));
+                let [first, last] = [first.trim().parse::<u32>().ok()?, last.trim().parse().ok()?];
+                (first <= last && last < 1024).then_some(first..=last)
+            };
+            let parts = value.split([',', ':']).map(part).collect::<Option<Vec<_>>>()?;
+            Some(parts.into_iter().flatten().collect::<Vec<u32>>())
+        });
+        let mask = self.value("cpumask", "a number of at most 64 bits", |value| {
+            let mask = match value.strip_prefix("0x") {
+                Some(digits) => u64::from_str_radix(digits, 16).ok()?,
+                None => value.parse().ok()?,
+            };
+            Some((0..64).filter(|processor| mask >> processor & 1 == 1).collect::<Vec<u32>>())
+        });
+        let splits = self.value("cpus_allowed_policy", "shared or split", |value| match value {
+            "shared" => Some(false),
+            "split" => Some(true),
+            _ => None,
+        });
+        let processors = list.or(mask).map(|(_, processors)| processors).unwrap_or_default();
+        (processors, splits.is_some_and(|(_, splits)| splits))
+    }
+
     fn directory(&mut self) -> Option<String> {
         let expected = "one directory: files are not spread over several";
-        self.value("directory", expected, |value| (!value.is_empty() && !value.contains(':')).then(|| value.to_owned()))
-            .map(|(_, directory)| directory)
+        let named = self.value("directory", expected, |value| {
+            (!value.is_empty() && !value.contains(':')).then(|| value.to_owned())
+        });
+        let directory = named.map(|(_, directory)| directory);
+        // A path in filename names a directory too.
+        let path = self.options.get("filename").map(|option| option.value.clone());
+        let above = path.as_deref().and_then(|path| path.rsplit_once('/')).map(|(above, _)| above);
+        match (directory, above.filter(|above| !above.starts_with("/dev"))) {
+            (Some(directory), Some(above)) => Some(format!("{directory}/{above}")),
+            (None, Some("")) => Some("/".to_owned()),
+            (None, Some(above)) => Some(above.to_owned()),
+            (directory, None) => directory,
+        }
     }
 
     fn filename(&mut self) -> Option<String> {
-        let expected = "one name without a directory, and name the directory with directory=DIR: fsb makes the files \
-                        itself and uses no existing file or device";
-        let plain = |value: &str| (!value.is_empty() && !value.contains(['/', ':'])).then(|| value.to_owned());
-        let (line, name) = self.value("filename", expected, plain)?;
+        let expected = "the name of one file: fsb makes the file itself and measures no devices";
+        let (line, name) = self.value("filename", expected, |value| {
+            let is_device = value.starts_with("/dev/") && !value.starts_with("/dev/shm/");
+            let name = value.rsplit_once('/').map_or(value, |(_, name)| name);
+            (!is_device && !name.is_empty() && !value.contains(':')).then(|| name.to_owned())
+        })?;
         self.note(line, "filename has no effect: fsb makes files in a directory of its own and removes it at the end");
-        match self.shared.clone() {
-            None => {}
-            Some(MadeFile { job, spoiled: Some(how), .. }) => {
+        let Some(MadeFile { job, spoiled, .. }) = self.shared.clone() else { return Some(name) };
+        let own =
+            format!("filename: the job has a file of its own, filled in sequence, instead of that of job '{job}'");
+        match spoiled {
+            None => self.note(line, own),
+            Some(Spoiled::AtRandom) => {
+                let note = "in fio it was written at random, which file systems that copy on write scatter";
+                self.note(line, format!("{own}; {note}"));
+            }
+            Some(Spoiled::Incomplete) => {
+                let note = "in fio parts of it may be without data, which are read faster";
+                self.note(line, format!("{own}; {note}"));
+            }
+            Some(Spoiled::Trimmed) => {
                 let message = format!(
-                    "filename: job '{job}' or one before it {how}, but fsb makes a file for each job and fills it in \
-                     sequence: leave out filename if that will do"
+                    "filename: job '{job}' or one before it trims the file, but fsb makes a file for each job and fills \
+                     it: leave out filename if that will do"
                 );
                 self.refuse(line, message);
             }
-            Some(MadeFile { job, .. }) => self.note(
-                line,
-                format!("filename: the job has a file of its own, filled in sequence, instead of that of job '{job}'"),
-            ),
         }
         Some(name)
     }
@@ -779,9 +697,11 @@ impl Reader {
             return None;
         }
         let expected = "read, write, rw, randread, randwrite, randrw, trim or randtrim";
+        let backward = self.backward();
         let found = self.value("rw", expected, |value| {
-            let access = |direction, random| Some(Access { direction, random });
+            let access = |direction, random| Some(Access { direction, random, backward: false });
             match value {
+                "read" if backward => Some(Access { direction: Direction::Read, random: false, backward }),
                 "read" => access(Direction::Read, false),
                 "write" => access(Direction::Write, false),
                 "rw" | "readwrite" => access(Direction::Both, false),
@@ -794,18 +714,47 @@ impl Reader {
             }
         });
         // fio reads if it is not given. A problem was reported if it was given.
-        let usual = || (given == line).then_some(Access { direction: Direction::Read, random: false });
+        let usual = || (given == line).then_some(Access { direction: Direction::Read, random: false, backward: false });
         let mut access = found.map(|(_, access)| access).or_else(usual)?;
-        let (line, is_unified) = self.is_set("unified_rw_reporting", false);
-        match access.direction {
-            Direction::Both if is_unified => access.direction = Direction::Mixed,
-            Direction::Both => {}
-            _ if is_unified => {
-                self.refuse(line, "unified_rw_reporting: the job has one direction: leave it out");
+        let unified = self.value("unified_rw_reporting", "none, mixed or both", |value| match value {
+            "0" | "none" => Some(Direction::Both),
+            "" | "1" | "mixed" => Some(Direction::Mixed),
+            "2" | "both" => Some(Direction::BothAndMixed),
+            _ => None,
+        });
+        match unified {
+            Some((_, unified)) if access.direction == Direction::Both => access.direction = unified,
+            Some((line, unified)) if unified != Direction::Both => {
+                self.note(line, "unified_rw_reporting has no effect: the job has one direction");
             }
             _ => {}
         }
         Some(access)
+    }
+
+    /// Takes the part of `rw` after a colon. Returns whether the job reads backward: each record begins one record
+    /// before the last one.
+    fn backward(&mut self) -> bool {
+        let kilo = self.kilo;
+        let Some(option) = self.options.get_mut("rw") else { return false };
+        let Some((order, step)) = option.value.clone().split_once(':').map(|(a, b)| (a.to_owned(), b.to_owned()))
+        else {
+            return false;
+        };
+        let line = option.line;
+        option.value = order;
+        let record = self.options.get("bs").map_or(Some(4096), |option| bytes(&option.value, kilo));
+        let step = step.strip_prefix('-').and_then(|step| bytes(step, kilo));
+        let is_backward = step.is_some() && step == record.map(|record| 2 * record);
+        match is_backward && self.options["rw"].value == "read" {
+            true => self.note(line, "rw: fsb reads every record once; fio reads the first one twice and not the last"),
+            false => self.refuse(
+                line,
+                "rw: only rw=read:-STEP has a step, of twice the block size, which reads backward: leave it out, or use \
+                 percentage_random",
+            ),
+        }
+        is_backward
     }
 
     /// Returns the engine's backend.
@@ -817,19 +766,9 @@ impl Reader {
         }
         let engine = self.options.remove("ioengine");
         let (line, engine) = engine.map_or((section, "psync".to_owned()), |option| (option.line, option.value));
-        let sync = self.value("sync", "0, sync or dsync", |value| match value {
-            "0" | "none" => Some(None),
-            "1" | "sync" => Some(Some("osync")),
-            "dsync" => Some(Some("dsync")),
-            _ => None,
-        });
-        let synced = sync.and_then(|(line, synced)| synced.map(|synced| (line, synced)));
-        if let Some((line, name)) = synced {
-            if engine != "psync" || direct {
-                self.refuse(line, "sync: only buffered psync opens files that way: use ioengine=psync and direct=0");
-                return None;
-            }
-            return Some(Backend { name, queues: false, direct });
+        let hipri = ["pvsync2"].contains(&engine.as_str()) && self.is_set("hipri", false).1;
+        if engine == "pvsync" {
+            self.note(line, "ioengine: fsb calls preadv2 without flags, fio preadv");
         }
         let backend = |name, queues| Some(Backend { name, queues, direct });
         match (engine.as_str(), direct) {
@@ -837,6 +776,9 @@ impl Reader {
             ("psync", true) => backend("direct", false),
             ("sync", false) => backend("lseek", false),
             ("sync", true) => backend("lseek-direct", false),
+            ("pvsync" | "pvsync2", false) => backend("preadv2", false),
+            ("pvsync" | "pvsync2", true) if hipri => backend("preadv2-hipri", false),
+            ("pvsync" | "pvsync2", true) => backend("preadv2-direct", false),
             ("mmap", false) => backend("mmap", false),
             ("io_uring", _) => {
                 let given = ["fixedbufs", "registerfiles"].map(|name| self.flag(name));
@@ -851,7 +793,13 @@ impl Reader {
                 let advice = match name {
                     "falloc" => "fsb only trims with it: use rw=trim or randtrim",
                     "mmap" | "posixaio" => "it does not use direct=1 in fsb: use psync, libaio or io_uring",
-                    _ => "use psync, sync, libaio, io_uring, mmap or posixaio",
+                    "null" | "cpuio" | "exec" => "it does no I/O on files: leave the job out",
+                    "filecreate" => "use 'fsb run --workload create'",
+                    "filestat" => "use 'fsb run --workload stat'",
+                    "filedelete" => "use 'fsb run --workload delete'",
+                    "dircreate" => "use 'fsb run --workload mkdir'",
+                    "vsync" => "use pvsync, psync or libaio",
+                    _ => "use psync, sync, pvsync2, libaio, io_uring, mmap or posixaio",
                 };
                 self.refuse(line, format!("ioengine: {} is not supported: {advice}", excerpt(name)));
                 None
@@ -872,7 +820,6 @@ impl Reader {
         let (offset_line, offset) = self.offset("offset").unwrap_or((section, 0));
         let increment = self.offset("offset_increment").filter(|(_, increment)| *increment > 0);
         let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
-        let needed = if access.random { "random" } else { "sequential" };
         let order = self.options.remove("file_service_type").map(|option| option.value);
         if let Some((line, open)) = self.number("openfiles", 1 << 20)
             && open < files
@@ -880,19 +827,16 @@ impl Reader {
             self.refuse(line, "openfiles: the engine keeps all files of a process open: leave it out");
         }
         // fio's default takes the next record of each file in turn.
-        let in_turn = files > 1 && matches!(order.as_deref(), None | Some("roundrobin"));
-        let reads_in_turn = in_turn && access.direction == Direction::Read && !access.random;
-        if files > 1 && !reads_in_turn && order.as_deref() != Some(needed) {
-            let message = format!("nrfiles: the engine takes files in another order: add file_service_type={needed}");
-            self.refuse(section, message);
+        let in_turn = files > 1 && !access.random && matches!(order.as_deref(), None | Some("roundrobin"));
+        let takes_turns = in_turn && !access.is_mix() && !access.backward;
+        if files > 1 && access.random && order.as_deref() != Some("random") {
+            self.note(section, "nrfiles: fsb takes a file at random for each record, fio the next one");
+        } else if files > 1 && !access.random && !takes_turns && order.as_deref() != Some("sequential") {
+            self.refuse(section, "nrfiles: the engine takes files in another order: add file_service_type=sequential");
         }
         // The size of a file that exists decides like `filesize`.
         let known = each.or(self.shared.as_ref().filter(|_| files == 1).map(|shared| (section, shared.bytes)));
         let (line, length, file_size) = match (size, known) {
-            (Some((line, FileShare::Bytes(_))), _) if each.is_some() => {
-                self.refuse(line, "size: filesize gives the size too: leave one of them out");
-                return None;
-            }
             (Some((line, FileShare::Bytes(size))), known) => (line, size / files, known.map(|(_, file)| file)),
             (Some((line, FileShare::Percent(percent))), Some((_, file))) => {
                 let share = (u128::from(file) * u128::from(percent) / 100) as u64;
@@ -911,11 +855,13 @@ impl Reader {
                 return None;
             }
         };
-        if length < record || !length.is_multiple_of(record) {
-            let message = format!("size: {length} bytes of each file are not a multiple of bs, {record}");
-            self.refuse(line, message);
+        if length < record {
+            self.refuse(line, format!("size: {length} bytes of each file are less than bs, {record}"));
             return None;
         }
+        // As in fio, no access reaches the bytes after the last whole record.
+        let (leaves_rest, length) = (!length.is_multiple_of(record), length / record * record);
+        let file_size = file_size.map(|file| (file / record * record).max(offset + length));
         let given = [Some((offset_line, "offset", offset)), increment.map(|(line, by)| (line, "offset_increment", by))];
         for (line, name, bytes) in given.into_iter().flatten().filter(|(_, _, bytes)| !bytes.is_multiple_of(record)) {
             self.refuse(line, format!("{name}: {bytes} bytes are not a multiple of bs, {record}"));
@@ -934,7 +880,7 @@ impl Reader {
             self.refuse(line, message);
         }
         let is_whole = part.end(processes - 1) == length && file_size.is_none_or(|file| file == length);
-        Some(Files { count: files, size: length, part: (!is_whole).then_some(part), reads_in_turn })
+        Some(Files { count: files, size: length, part: (!is_whole).then_some(part), takes_turns, leaves_rest })
     }
 
     /// Returns a place in a file, which may be its start.
@@ -946,50 +892,57 @@ impl Reader {
         })
     }
 
-    /// Returns the sizes of records.
+    /// Returns the sizes of records. As in fio, a second value is that of writes.
     fn records(&mut self, access: Access) -> Option<Records> {
         let kilo = self.kilo;
         let given = ["bsrange", "bssplit"].map(|name| self.options.contains_key(name));
-        let one = self.value("bs", "one size, such as 4k", |value| {
-            let mut sizes = value.split(',').map(|size| bytes(size.trim(), kilo));
-            let first = sizes.next()??;
-            sizes.all(|size| size == Some(first)).then_some(first)
+        let one = self.value("bs", "one size for each direction, such as 4k or 4k,64k", |value| {
+            let sizes = by_direction(value).into_iter().map(|size| bytes(size, kilo)).collect::<Option<Vec<_>>>()?;
+            Some(sizes.into_iter().map(|size| (size, format!("{size}/100"))).collect::<Vec<_>>())
         });
-        let range = self.value("bsrange", "one range, such as 4k-64k", |value| {
-            let (least, most) = value.split_once('-')?;
-            let [least, most] = [bytes(least.trim(), kilo)?, bytes(most.trim(), kilo)?];
-            (least <= most).then(|| (least, format!("{least}-{most}")))
+        let range = self.value("bsrange", "one range for each direction, such as 4k-64k", |value| {
+            let range = |value: &str| {
+                let (least, most) = value.split_once('-')?;
+                let [least, most] = [bytes(least.trim(), kilo)?, bytes(most.trim(), kilo)?];
+                let text = if least == most { format!("{least}/100") } else { format!("{least}-{most}") };
+                (least <= most).then_some((least, text))
+            };
+            by_direction(value).into_iter().map(range).collect::<Option<Vec<_>>>()
         });
         let expected = "sizes with their percent, which add up to 100, such as 4k/60:64k/40";
         let split = self.value("bssplit", expected, |value| {
-            let entry = |text: &str| {
-                let (size, percent) = text.split_once('/')?;
-                let percent = percent.parse::<u64>().ok().filter(|percent| (1..=100).contains(percent))?;
-                Some((bytes(size, kilo)?, percent))
-            };
-            let entries = value.split(':').map(entry).collect::<Option<Vec<_>>>()?;
-            let whole = entries.iter().map(|(_, percent)| percent).sum::<u64>() == 100;
-            let smallest = entries.iter().map(|(size, _)| *size).min().filter(|_| whole)?;
-            let texts: Vec<_> = entries.iter().map(|(size, percent)| format!("{size}/{percent}")).collect();
-            Some((smallest, texts.join(":")))
+            by_direction(value).into_iter().map(|value| split(value, kilo)).collect::<Option<Vec<_>>>()
         });
-        let (line, (smallest, sizes)) = match (range, split) {
-            (Some((line, _)), Some(_)) => {
-                self.refuse(line, "bsrange: leave out bssplit, or bsrange");
-                return None;
+        // The value was refused.
+        if given.contains(&true) && range.is_none() && split.is_none() {
+            return None;
+        }
+        if let (Some((line, _)), Some(_)) = (&range, &split) {
+            self.refuse(*line, "bsrange: leave out bssplit, or bsrange");
+        }
+        let sizes = match (range.or(split), one) {
+            (Some(sizes), Some((line, _))) => {
+                self.note(line, "bs has no effect: bsrange or bssplit gives the sizes, as in fio");
+                Some(sizes)
             }
-            // The value was refused.
-            (None, None) if given.contains(&true) => return None,
-            (None, None) => return Some(Records { smallest: one.map_or(4096, |(_, record)| record), sizes: None }),
-            (Some(found), None) | (None, Some(found)) => found,
+            (sizes, one) => sizes.or(one),
         };
-        if let Some((line, _)) = one {
-            self.note(line, "bs has no effect: bsrange or bssplit gives the sizes, as in fio");
-        }
-        if access.is_mix() {
-            self.refuse(line, "bsrange, bssplit: the engine counts the bytes of both directions together: use bs");
-        }
-        Some(Records { smallest, sizes: Some((line, sizes)) })
+        let Some((line, sizes)) = sizes else {
+            return Some(Records { smallest: 4096, sizes: None, write_sizes: None });
+        };
+        let (reads, writes) = (sizes[0].clone(), sizes.get(1).unwrap_or(&sizes[0]).clone());
+        let fixed = |(size, text): &(u64, String)| *text == format!("{size}/100");
+        let own = match access.direction {
+            Direction::Read | Direction::Trim => reads,
+            Direction::Write => writes,
+            _ if reads == writes => reads,
+            _ => {
+                let smallest = greatest_common_divisor(reads.0, writes.0);
+                return Some(Records { smallest, sizes: Some((line, reads.1)), write_sizes: Some(writes.1) });
+            }
+        };
+        let sizes = (!fixed(&own)).then(|| (line, own.1.clone()));
+        Some(Records { smallest: own.0, sizes, write_sizes: None })
     }
 
     /// Returns the work of each process.
@@ -1001,56 +954,22 @@ impl Reader {
         }
         let record = records.smallest;
         let backend = self.backend(line)?;
-        let Files { count: files, size: file_size, part, reads_in_turn } =
-            self.files(line, access, record, processes)?;
-        let depth = self.depth(backend);
-        let (_, overwrite) = self.is_set("overwrite", false);
+        let open_sync = self.open_sync(access, backend);
+        let files = self.files(line, access, record, processes)?;
+        let depth = self.depth(line, access, backend);
         // An earlier job has filled the file.
-        let overwrite = overwrite || self.shared.is_some();
-        if access.direction == Direction::Write && access.random && !overwrite {
-            self.refuse(line, "random writes go to files that were written before: add overwrite=1");
-        }
+        let overwrite = self.is_set("overwrite", false).1 || self.shared.is_some();
         let is_new = access.direction == Direction::Write && !overwrite;
-        self.layout(line, is_new);
-        self.hints(line, backend.direct);
-        let (cache, cached) = self.cache(backend.direct, is_new);
-        let pass = files.saturating_mul(file_size / record);
-        let (amount_line, operations, seconds) = self.amount(line, access, &records, pass)?;
-        let ramp_seconds = self.ramp(operations, backend);
-        let (durability, syncs) = self.syncs(access, backend, depth, files);
-        let data = self.data(record);
-        self.generator(records.sizes.is_some());
-        let distribution = self.distribution(access);
-        let sequential = self.sequential(access, files, cache);
-        let pace = self.pace(access, &records, depth);
-        if let Some((line, _)) = &records.sizes
-            && (depth > 1 || files > 1)
-        {
-            self.refuse(
-                *line,
-                "bsrange, bssplit: the engine moves one record at a time, in one file: use iodepth=1 nrfiles=1",
-            );
-        }
-        if access.is_sequential_mix() && files > 1 {
-            self.refuse(line, "nrfiles: reads and writes have places of their own in one file only: leave it out");
-        }
+        let allocate = self.layout(is_new);
+        let hint = self.hint(access, backend);
+        let (cache, evict) = self.cache(backend.direct, is_new);
+        let pass = files.count.saturating_mul(files.size / record);
+        let Amount { line: amount_line, operations, seconds, is_timed } = self.amount(line, access, &records, pass)?;
         let one_pass = operations.is_some_and(|operations| operations <= pass);
-        let verified = self.verify(access, backend, one_pass, part.is_some());
-        if !one_pass {
-            let advice = match () {
-                () if is_new => "is done in one pass into new files: add overwrite=1",
-                () if cache == "cold" => "would drop the page cache before each pass: add invalidate=0 or direct=1",
-                () if durability == "end" => "would sync after each pass: leave out end_fsync and fsync_on_close",
-                () if backend.name == "mmap" => "would map the files again for each pass: use another ioengine",
-                () => "",
-            };
-            if !advice.is_empty() {
-                self.refuse(amount_line, format!("the job goes over its files more than once, but it {advice}"));
-            }
-        }
+        let ramp_seconds = self.ramp(operations, backend);
         let mut params: Params = [
-            ("files", files.into()),
-            ("file_size", file_size.into()),
+            ("files", files.count.into()),
+            ("file_size", files.size.into()),
             ("block_size", record.into()),
             ("backend", backend.name.into()),
             ("depth", depth.into()),
@@ -1060,72 +979,72 @@ impl Reader {
         .into_iter()
         .map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value))
         .collect();
-        params.extend(part.iter().flat_map(|part| part.params(0)));
+        params.extend(files.part.iter().flat_map(|part| part.params(0)));
         let mut set = |name: &str, value: serde_json::Value| drop(params.insert(name.to_owned(), value));
-        if access.direction != Direction::Read {
-            set("durability", durability.into());
+        if depth > 1 {
+            self.batch(depth).map(|batch| set("batch", batch.into()));
         }
-        if let Some((line, distribution)) = distribution {
-            if cache == "cold" {
-                self.refuse(
-                    line,
-                    "random_distribution, norandommap: records are visited again: add invalidate=0 or direct=1",
-                );
+        let loops = !one_pass && !is_timed;
+        for (name, value) in self.syncs(access, backend, files.count, loops) {
+            // fio syncs before it finds that the rest is less than a record.
+            if files.leaves_rest && one_pass && ["fsync", "fdatasync"].contains(&name) {
+                set("sync_last", true.into());
             }
-            set("random_distribution", distribution.into());
-        }
-        if let Some(data) = data {
-            set("data", data);
-        }
-        if let Some(sequential) = sequential {
-            set("sequential", format!("{sequential}%").into());
-        }
-        if let Some((_, sizes)) = records.sizes {
-            set("record_sizes", sizes.into());
-        }
-        if verified {
-            set("verify", true.into());
-        }
-        if let Some((call, every)) = syncs {
-            set(call, every.into());
-        }
-        for (name, value) in pace {
             set(name, value);
         }
-        let mix = self.mix();
-        let name = match (access.direction, access.random) {
-            (Direction::Read, false) if reads_in_turn => {
-                set("stride", (file_size / record).into());
-                "stride-read"
-            }
-            (Direction::Read, false) => "read",
-            (Direction::Read, true) => "random-read",
-            (Direction::Write, true) => "random-write",
-            (Direction::Write, false) => {
-                set("overwrite", overwrite.into());
-                "write"
-            }
-            // A job that trims has returned.
-            (Direction::Mixed | Direction::Both | Direction::Trim, _) => {
-                set("mix", format!("{mix}%").into());
-                if access.direction == Direction::Both {
-                    set("by_direction", true.into());
-                }
-                if access.random { "random-mix" } else { "sequential-mix" }
-            }
-        };
-        let latency = match (durability, backend.queues) {
-            ("each", _) => LatencyKind::NotComparable,
-            (_, true) => LatencyKind::Total,
-            _ => LatencyKind::Completion,
-        };
-        if latency == LatencyKind::NotComparable {
-            self.note(line, "fdatasync: the engine times a write with its sync, so latencies are left out");
+        open_sync.map(|flag| set("open_sync", flag.into()));
+        self.data(record).map(|data| set("data", data));
+        self.generator(records.sizes.is_some());
+        let distribution = self.distribution(access);
+        let is_drawn = distribution.is_some();
+        distribution.map(|distribution| set("random_distribution", distribution.into()));
+        self.sequential(access, files.count).map(|share| set("sequential", format!("{share}%").into()));
+        for (name, value) in self.pace(access, backend, &records) {
+            set(name, value);
         }
-        let evict = cache == "cold" && !cached;
+        if evict && !one_pass && !is_drawn {
+            set("evict_passes", true.into());
+        }
+        hint.map(|hint| set("hint", hint.into()));
+        if !one_pass && backend.name == "mmap" {
+            self.refuse(
+                amount_line,
+                "the job goes over its files more than once, but would map the files again for each pass: use another \
+                 ioengine",
+            );
+        }
+        self.several_sizes(access, &records, &files);
+        if let Some((_, sizes)) = &records.sizes {
+            set("record_sizes", sizes.as_str().into());
+        }
+        records.write_sizes.as_deref().map(|sizes| set("write_sizes", sizes.into()));
+        if self.verify(access, backend, one_pass, files.part.is_some(), is_new && seconds.is_some()) {
+            set("verify", true.into());
+        }
+        if access.is_sequential_mix() && files.count > 1 {
+            self.refuse(line, "nrfiles: reads and writes have places of their own in one file only: leave it out");
+        }
+        if is_new {
+            set("allocate", allocate.into());
+            if !one_pass {
+                set("further_passes", true.into());
+            }
+        }
+        let mix = self.mix();
+        if access.is_mix() {
+            set("mix", format!("{mix}%").into());
+            if access.direction.is_apart() {
+                set("by_direction", true.into());
+            }
+        }
+        if files.takes_turns {
+            set("stride", (files.size / record).into());
+        }
+        let name = self.workload(line, access, &files, is_new, &mut set);
+        let latency = if backend.queues { LatencyKind::Total } else { LatencyKind::Completion };
         Some(Work {
             spec: WorkloadSpec::new(name, params),
-            part,
+            part: files.part,
             record_size: record,
             operations,
             seconds,
@@ -1133,6 +1052,74 @@ impl Reader {
             evict,
             latency,
         })
+    }
+
+    /// Returns the name of the engine's workload, and sets the parameters that only it has.
+    fn workload(
+        &mut self,
+        line: usize,
+        access: Access,
+        files: &Files,
+        is_new: bool,
+        set: &mut dyn FnMut(&str, serde_json::Value),
+    ) -> &'static str {
+        match (access.direction, access.random) {
+            (Direction::Read, _) if access.backward => "backward-read",
+            (Direction::Read, false) if files.takes_turns => "stride-read",
+            (Direction::Read, false) => "read",
+            (Direction::Read, true) => "random-read",
+            (Direction::Write, false) if is_new && files.takes_turns => "stride-write",
+            (Direction::Write, random) if is_new => {
+                set("access", if random { "random" } else { "sequential" }.into());
+                "sparse-write"
+            }
+            (Direction::Write, true) => "random-write",
+            (Direction::Write, false) => {
+                if files.takes_turns {
+                    self.refuse(
+                        line,
+                        "nrfiles: the engine overwrites files in another order: add file_service_type=sequential",
+                    );
+                }
+                set("overwrite", true.into());
+                "write"
+            }
+            // A job that trims has returned.
+            (_, true) => "random-mix",
+            (_, false) => "sequential-mix",
+        }
+    }
+
+    /// Refuses records of several sizes where the engine has one.
+    fn several_sizes(&mut self, access: Access, records: &Records, files: &Files) {
+        let Some((line, _)) = records.sizes else { return };
+        let why = match () {
+            () if files.count > 1 => "records of several sizes divide one file: use nrfiles=1",
+            () if access.is_sequential_mix() => "reads and writes in sequence have one size: use bs, or rw=randrw",
+            () if access.backward || files.takes_turns => "the engine reads records of one size in this order: use bs",
+            () => return,
+        };
+        self.refuse(line, format!("bs, bsrange, bssplit: {why}"));
+    }
+
+    /// Returns the engine's parameter for the flag with which files are opened.
+    fn open_sync(&mut self, access: Access, backend: Backend) -> Option<&'static str> {
+        let (line, flag) = self.value("sync", "0, sync or dsync", |value| match value {
+            "0" | "none" => Some(None),
+            "1" | "sync" => Some(Some("osync")),
+            "dsync" => Some(Some("dsync")),
+            _ => None,
+        })?;
+        let flag = flag?;
+        if access.direction == Direction::Read {
+            self.note(line, "sync has no effect: the job reads only");
+            return None;
+        }
+        if backend.name == "mmap" {
+            self.note(line, "sync has no effect: the ioengine writes to mappings");
+            return None;
+        }
+        Some(flag)
     }
 
     /// Returns the work of a job that releases ranges of its files, with fio's engine falloc.
@@ -1165,9 +1152,9 @@ impl Reader {
         if part.is_some() {
             self.refuse(section, "offset, size: the engine trims whole files: leave out offset and percentages");
         }
-        self.layout(section, false);
+        self.layout(false);
         let pass = files.saturating_mul(file_size / record);
-        let (line, operations, seconds) = self.amount(section, access, records, pass)?;
+        let Amount { line, operations, seconds, .. } = self.amount(section, access, records, pass)?;
         if operations.is_none_or(|operations| operations > pass) {
             self.refuse(line, "the job trims its files more than once, but then nothing is left to release");
         }
@@ -1232,62 +1219,96 @@ impl Reader {
         self.note(line, "random_generator has no effect: fsb draws offsets with its own generator");
     }
 
-    fn depth(&mut self, backend: Backend) -> u64 {
+    /// Returns the number of requests in flight.
+    fn depth(&mut self, section: usize, access: Access, backend: Backend) -> u64 {
         let Some((line, depth)) = self.number("iodepth", 4096) else { return 1 };
-        if !backend.queues && depth > 1 {
+        if depth == 1 {
+            return 1;
+        }
+        if !backend.queues {
             self.note(line, "iodepth has no effect: the ioengine has one request in flight, as in fio");
+            return 1;
+        }
+        if access.is_sequential_mix() {
+            if backend.direct {
+                let message = "iodepth: the engine reads and writes in sequence one record at a time: use iodepth=1";
+                self.refuse(section, message);
+            } else {
+                self.note(
+                    line,
+                    "iodepth has no effect: fsb reads and writes in sequence one record at a time; through the page cache, \
+                     the kernel moves the data of the request before it returns",
+                );
+            }
             return 1;
         }
         depth
     }
 
-    /// Takes the options that decide how files are made. Reports the difference of new files.
-    fn layout(&mut self, section: usize, is_new: bool) {
-        let none = self.value("fallocate", "none, native, posix, keep or truncate", |value| match value {
-            "none" | "0" => Some(true),
-            "native" | "posix" | "keep" | "truncate" | "1" => Some(false),
+    /// Takes the options that decide how many requests are submitted and awaited together. Returns the number that is
+    /// awaited together.
+    fn batch(&mut self, depth: u64) -> Option<u64> {
+        const TOGETHER: &str = "has no effect: fsb submits all requests that are due in one call";
+        for name in ["iodepth_batch", "iodepth_low"] {
+            if let Some((line, _)) = self.number(name, 4096) {
+                self.note(line, format!("{name} {TOGETHER}"));
+            }
+        }
+        if let Some((line, _)) = self.value("iodepth_batch_complete_max", "a number", |value| value.parse::<u64>().ok())
+        {
+            self.note(line, "iodepth_batch_complete_max has no effect: fsb takes all completions that there are");
+        }
+        let least = self.value("iodepth_batch_complete_min", "a number up to iodepth", |value| {
+            value.parse::<u64>().ok().filter(|least| *least <= depth)
+        });
+        least.map(|(_, least)| least).filter(|least| *least > 1)
+    }
+
+    /// Takes the options that decide how files are made. Returns the engine's parameter for files without data.
+    fn layout(&mut self, is_new: bool) -> &'static str {
+        let allocation = self.value("fallocate", "none, native, posix, keep or truncate", |value| match value {
+            "none" | "0" => Some("none"),
+            "native" | "posix" | "1" => Some("blocks"),
+            "keep" => Some("blocks-beyond-end"),
+            "truncate" => Some("size"),
             _ => None,
         });
         let (line, on_open) = self.is_set("create_on_open", false);
         if on_open && !is_new {
             self.refuse(line, "create_on_open: the job needs files that hold data: leave it out");
         }
-        if is_new && !(on_open && matches!(none, Some((_, true)))) {
-            let message = "new files are empty when the clock starts and grow, as with fallocate=none create_on_open=1";
-            self.note(section, message);
-        }
+        // A file that the job creates as it opens it is empty.
+        if on_open { "none" } else { allocation.map_or("blocks", |(_, allocation)| allocation) }
     }
 
-    fn hints(&mut self, section: usize, direct: bool) {
-        let hint = self.value("fadvise_hint", "0: fsb gives the kernel no hints", |value| {
-            matches!(value, "0" | "none").then_some(())
+    /// Returns the advice about the access that the kernel gets for each file.
+    fn hint(&mut self, access: Access, backend: Backend) -> Option<&'static str> {
+        let usual = if access.random { "random" } else { "sequential" };
+        let given = self.value("fadvise_hint", "0, 1, random or sequential", |value| match value {
+            "0" | "none" => Some(None),
+            "" | "1" => Some(Some(usual)),
+            "random" => Some(Some("random")),
+            "sequential" => Some(Some("sequential")),
+            _ => None,
         });
-        if hint.is_none() && !direct {
-            self.note(section, "fsb gives the kernel no hints about the access, as with fadvise_hint=0");
-        }
+        let hint = given.map_or(Some(usual), |(_, hint)| hint);
+        // fio advises the kernel about the mapping instead.
+        hint.filter(|_| backend.name != "mmap")
     }
 
-    /// Returns the state of the cache at the start, and whether the files were read before.
+    /// Returns the state of the cache at the start, and whether the data of the files is dropped from it.
     fn cache(&mut self, direct: bool, is_new: bool) -> (&'static str, bool) {
         let (_, invalidate) = self.is_set("invalidate", true);
         let (_, pre_read) = self.is_set("pre_read", false);
         match () {
-            () if direct || is_new => ("any", false),
-            () if pre_read => ("warm", true),
-            () if invalidate => ("cold", false),
-            () => ("any", false),
+            () if direct => ("any", false),
+            () if pre_read && !is_new => ("warm", false),
+            () => ("any", invalidate),
         }
     }
 
-    /// Returns the line that decides the end, the number of records and the seconds. Records of several sizes count as
-    /// many of the smallest.
-    fn amount(
-        &mut self,
-        section: usize,
-        access: Access,
-        records: &Records,
-        pass: u64,
-    ) -> Option<(usize, Option<u64>, Option<f64>)> {
+    /// Returns the end of the job. Records of several sizes count as many of the smallest.
+    fn amount(&mut self, section: usize, access: Access, records: &Records, pass: u64) -> Option<Amount> {
         let record = records.smallest;
         let io_size = self.size("io_size");
         let loops = self.number("loops", 1 << 32);
@@ -1298,42 +1319,42 @@ impl Reader {
         if let (Some((line, _)), Some(_)) = (number, &records.sizes) {
             self.refuse(line, "number_ios: the engine ends records of several sizes after their bytes: use io_size");
         }
-        let seconds = self.value("runtime", "a time such as 30 or 500ms", seconds);
+        let seconds = self.value("runtime", "a time such as 30 or 500ms", |value| time(value, 1.0));
+        let seconds = seconds.map(|(_, seconds)| seconds).filter(|seconds| *seconds > 0.0);
         let (timed, time_based) = self.is_set("time_based", false);
-        let records = match io_size {
-            Some((line, bytes)) if !bytes.is_multiple_of(record) => {
-                self.refuse(line, format!("io_size: {bytes} bytes are not a multiple of bs, {record}"));
-                return None;
-            }
-            Some((_, bytes)) => bytes / record,
-            None => pass,
-        };
         let line = io_size.map(|(line, _)| line).or(loops.map(|(line, _)| line)).unwrap_or(section);
+        if time_based && seconds.is_some() {
+            return Some(Amount { line: timed, operations: None, seconds, is_timed: true });
+        }
         if time_based {
-            if seconds.is_none() {
-                self.refuse(timed, "time_based: the job has no end: add runtime=TIME");
-            }
-            return Some((timed, None, seconds.map(|(_, seconds)| seconds)));
+            self.note(timed, "time_based has no effect: the job has no runtime, as in fio");
+        }
+        let records = io_size.map_or(pass, |(_, bytes)| bytes / record);
+        if records == 0 {
+            self.refuse(line, format!("io_size: it is less than bs, {record}"));
+            return None;
         }
         let operations = records.saturating_mul(loops.map_or(1, |(_, loops)| loops));
         let operations = number.map_or(operations, |(_, number)| operations.min(number));
-        Some((line, Some(operations), seconds.map(|(_, seconds)| seconds)))
+        Some(Amount { line, operations: Some(operations), seconds, is_timed: false })
     }
 
-    /// Returns the durability of the engine, and the call that follows a number of writes.
+    /// Returns the parameters of the syncs between the writes and at the end. `loops` is whether fio syncs at the end of
+    /// each pass.
     fn syncs(
         &mut self,
         access: Access,
         backend: Backend,
-        depth: u64,
         files: u64,
-    ) -> (&'static str, Option<(&'static str, u64)>) {
+        loops: bool,
+    ) -> Vec<(&'static str, serde_json::Value)> {
         let number = |value: &str| value.parse::<u64>().ok().filter(|number| *number <= 1 << 32);
         let mut given = Vec::new();
         for call in ["fsync", "fdatasync"] {
             let found = self.value(call, "a number of writes", number).filter(|(_, every)| *every > 0);
             given.extend(found.map(|(line, every)| (line, call, every)));
         }
+        let range = self.value("sync_file_range", "steps and a number of writes, such as write:8", file_range);
         let mut end = self.flag("end_fsync").filter(|(_, end)| *end).map(|_| "end_fsync");
         if let Some((line, true)) = self.flag("fsync_on_close") {
             end = end.or(Some("fsync_on_close"));
@@ -1343,30 +1364,37 @@ impl Reader {
                 self.refuse(line, message);
             }
         }
-        match (&given[..], end) {
-            // As in fio, a job that only reads syncs nothing.
-            _ if access.direction == Direction::Read => {}
-            (&[(line, ..), _], _) => self.refuse(line, "fsync: leave out fdatasync, or fsync"),
-            (&[(line, call, _)], Some(end)) => {
-                self.refuse(line, format!("{call}: leave out {end}, or {call}"));
+        // As in fio, a job that only reads syncs nothing.
+        if access.direction == Direction::Read {
+            return Vec::new();
+        }
+        let mut params = Vec::new();
+        match given[..] {
+            [] => {}
+            [(line, ..), _] => self.refuse(line, "fsync: leave out fdatasync, or fsync"),
+            [(line, call, _), ..] if files > 1 => {
+                self.refuse(line, format!("{call}: fio syncs another file than that of the last write: use one file"));
             }
             // As in fio, a mapping has one way to sync.
-            (&[(_, _, every)], None) if backend.name == "mmap" && files == 1 => {
-                return ("none", Some(("fdatasync", every)));
-            }
-            (&[(_, call, every)], None) if depth == 1 && files == 1 => return ("none", Some((call, every))),
-            (&[(_, "fdatasync", 1)], None) => return ("each", None),
-            (&[(line, call, _)], None) => {
-                let message = format!(
-                    "{call}: with several files or requests the engine syncs after each write only: \
-                                       use fdatasync=1, or one file and iodepth=1"
-                );
-                self.refuse(line, message);
-            }
-            (_, Some(_)) => return ("end", None),
-            (_, None) => {}
+            [(_, _, every), ..] if backend.name == "mmap" => params.push(("fdatasync", every.into())),
+            [(_, call, every), ..] => params.push((call, every.into())),
         }
-        ("none", None)
+        if let Some((line, (steps, every))) = range.filter(|(_, (_, every))| *every > 0) {
+            if given.iter().any(|(_, call, _)| *call == "fsync") || files > 1 || backend.name == "mmap" {
+                self.refuse(line, "sync_file_range: use one file, no fsync, and another ioengine than mmap");
+            }
+            params.extend([("sync_file_range", every.into()), ("range_steps", steps.into())]);
+        }
+        match end {
+            None => {}
+            Some(end) if loops && !params.is_empty() => {
+                let message = format!("{end}: fio syncs after each pass, too: leave it out, or the other syncs");
+                self.refuse(0, message);
+            }
+            Some(_) if loops => params.push(("durability", "end".into())),
+            Some(_) => params.push(("end_fsync", true.into())),
+        }
+        params
     }
 
     /// Returns the seconds whose records fio discards.
@@ -1388,83 +1416,70 @@ impl Reader {
     }
 
     /// Returns the parameters of the rate and of the think time.
-    fn pace(&mut self, access: Access, records: &Records, depth: u64) -> Vec<(&'static str, serde_json::Value)> {
-        let record = records.smallest;
+    fn pace(&mut self, access: Access, backend: Backend, records: &Records) -> Vec<(&'static str, serde_json::Value)> {
+        let (record, kilo) = (records.smallest, self.kilo);
         let mut params = Vec::new();
         self.value("rate_process", "linear", |value| (value == "linear").then_some(()));
-        let bytes = self.size("rate");
-        let operations = self.number("rate_iops", 10_000_000);
+        let expected = "bytes per second such as 1m, for each direction: 1m,500k";
+        let bandwidth = self.value("rate", expected, |value| rates(value, |rate| bytes(rate, kilo)));
+        let expected = "operations per second, for each direction: 1000,500";
+        let per_second = |rate: &str| rate.parse::<u64>().ok().filter(|rate| *rate <= 10_000_000);
+        let operations = self.value("rate_iops", expected, |value| rates(value, per_second));
         let thought = self.value("thinktime", "a time in microseconds such as 500, or 5ms", |value| time(value, 1e-6));
         let every = self.number("thinktime_blocks", 1 << 32);
-        let rate = match (bytes, operations) {
-            (Some((line, _)), Some(_)) => {
-                self.refuse(line, "rate: leave out rate_iops, or rate");
-                None
-            }
-            (Some((line, _)), None) if records.sizes.is_some() => {
-                self.refuse(line, "rate: the engine starts records, not bytes, at a rate: use rate_iops");
-                None
-            }
-            (Some((line, bytes)), None) if !bytes.is_multiple_of(record) => {
-                let message = format!("rate: {bytes} bytes are not whole records of {record} bytes: use rate_iops");
-                self.refuse(line, message);
-                None
-            }
-            (Some((line, bytes)), None) => Some((line, bytes / record)),
-            (None, operations) => operations,
-        };
-        if let Some((line, rate)) = rate {
-            if access.is_mix() {
-                self.refuse(line, "rate: fio keeps a rate for each direction, the engine one for both: leave it out");
-            }
-            if depth > 1 {
-                self.refuse(line, "rate: the engine keeps a rate with one request in flight: use iodepth=1");
-            }
-            // fio measures the latency from the call, and catches up after a stall.
-            params.extend([("rate", rate.into()), ("latency_from", "call".into())]);
+        if let (Some((line, _)), Some(_)) = (&bandwidth, &operations) {
+            self.refuse(*line, "rate: leave out rate_iops, or rate");
         }
-        if let Some((line, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
-            if depth > 1 {
-                self.refuse(line, "thinktime: the engine thinks with no request in flight: use iodepth=1");
+        let operations = operations.map(|(line, rates)| (line, rates.map(|rate| rate.saturating_mul(record))));
+        if let Some((line, [reads, writes])) = bandwidth.or(operations) {
+            let [of_reads, of_writes] = [access.direction != Direction::Write, access.direction != Direction::Read];
+            params.extend((of_reads && reads > 0).then(|| ("read_bandwidth", reads.into())));
+            params.extend((of_writes && writes > 0).then(|| ("write_bandwidth", writes.into())));
+            if backend.name == "posix-aio" && !params.is_empty() {
+                self.note(
+                    line,
+                    "rate: fsb waits until no request is in flight before it waits for the next one, as fio does",
+                );
             }
+        }
+        if let Some((_, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
             params.push(("think_time", format!("{}us", (pause * 1e6).round()).into()));
-            if let Some((_, every)) = every {
-                params.push(("think_every", every.into()));
-            }
+            params.extend(every.map(|(_, every)| ("think_every", every.into())));
         }
         params
     }
 
-    fn distribution(&mut self, access: Access) -> Option<(usize, String)> {
-        let (map_line, without_map) = self.is_set("norandommap", false);
+    /// Returns the distribution of a random order, if its records are drawn again and again.
+    fn distribution(&mut self, access: Access) -> Option<String> {
+        let (_, without_map) = self.is_set("norandommap", false);
         // Records are drawn again although others were not visited yet: half of them get half of the draws.
-        let unmapped = (without_map && access.random).then(|| (map_line, "pareto:0.5".to_owned()));
+        let unmapped = (without_map && access.random).then(|| "pareto:0.5".to_owned());
         // The exponent 1 does not exist in fio.
         let expected = "random, zipf:THETA (not 1), pareto:H or zoned:ACCESSES/SIZE:...";
         let given = self.value("random_distribution", expected, |value| {
             let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-            let known = match value.split_once(':') {
-                None => value == "random",
-                Some(("zipf", theta)) => number(theta).is_some_and(|theta| theta != 1.0),
-                Some(("pareto", h)) => number(h).is_some_and(|h| h < 1.0),
-                // The engine checks that the zones add up.
-                Some(("zoned", zones)) => {
-                    zones.split([':', '/']).all(|percent| percent.parse::<u64>().is_ok_and(|percent| percent <= 100))
-                }
-                Some(_) => false,
-            };
-            known.then(|| value.to_owned())
+            match value.split_once(':') {
+                None if value == "random" => Some(value.to_owned()),
+                // fio's defaults.
+                None if value == "zipf" => Some("zipf:1.1".to_owned()),
+                None if value == "pareto" => Some("pareto:0.2".to_owned()),
+                Some(("zipf", theta)) => number(theta).filter(|theta| *theta != 1.0).map(|_| value.to_owned()),
+                Some(("pareto", h)) => number(h).filter(|h| *h < 1.0).map(|_| value.to_owned()),
+                Some(("zoned", zones)) => zoned(zones),
+                _ => None,
+            }
         });
         let Some((line, distribution)) = given.filter(|(_, given)| given != "random") else { return unmapped };
         if !access.random {
-            self.refuse(line, "random_distribution: the job is sequential: leave it out");
+            self.note(line, "random_distribution has no effect: the job is sequential");
+            return None;
         }
-        Some((line, distribution))
+        Some(distribution)
     }
 
     /// Returns the percent of visits in sequence of a random job, if there are such. As in fio, the option has no effect
     /// on a sequential job.
-    fn sequential(&mut self, access: Access, files: u64, cache: &str) -> Option<u64> {
+    fn sequential(&mut self, access: Access, files: u64) -> Option<u64> {
         let (line, random) = self.value("percentage_random", "one number from 0 to 100", |value| {
             value.parse::<u64>().ok().filter(|percent| *percent <= 100)
         })?;
@@ -1477,7 +1492,6 @@ impl Reader {
                 "fio has a place in sequence for each direction, the engine one for both: leave it out"
             }
             () if files > 1 => "the engine goes on in sequence over all files: leave out nrfiles",
-            () if cache == "cold" => "records are visited again: add invalidate=0 or direct=1",
             () => return Some(100 - random),
         };
         self.refuse(line, format!("percentage_random: {advice}"));
@@ -1485,7 +1499,7 @@ impl Reader {
     }
 
     /// Returns whether the files are compared with what was written.
-    fn verify(&mut self, access: Access, backend: Backend, one_pass: bool, partial: bool) -> bool {
+    fn verify(&mut self, access: Access, backend: Backend, one_pass: bool, partial: bool, may_end: bool) -> bool {
         const METHODS: &[&str] = &[
             "md5",
             "crc64",
@@ -1516,6 +1530,7 @@ impl Reader {
             () if !backend.direct => "fsb would compare buffered data in the page cache, which fio drops: add direct=1",
             () if partial => "the engine compares whole files: leave out offset and percentages",
             () if !one_pass => "fio verifies after each pass, the engine at the end: write the files once",
+            () if may_end => "the engine compares whole files, and the job may end before: leave out runtime",
             () => "",
         };
         if !refusal.is_empty() {
@@ -1570,6 +1585,51 @@ impl Reader {
     }
 }
 
+/// The end of a job.
+struct Amount {
+    /// The line of the option that decides it.
+    line: usize,
+    operations: Option<u64>,
+    seconds: Option<f64>,
+    /// Whether only the time ends it.
+    is_timed: bool,
+}
+
+/// Parses the rates of reads and writes. One number holds for both, and an empty one is no limit: 0.
+fn rates(value: &str, parse: impl Fn(&str) -> Option<u64>) -> Option<[u64; 2]> {
+    let rate = |text: &str| if ["", "0"].contains(&text) { Some(0) } else { parse(text) };
+    let values = by_direction(value).into_iter().map(rate).collect::<Option<Vec<_>>>()?;
+    Some([values[0], *values.get(1).unwrap_or(&values[0])])
+}
+
+/// Parses zones such as `50/5:30/15:20/`, where an empty size is the rest, as fio does. Returns the engine's parameter.
+fn zoned(zones: &str) -> Option<String> {
+    // The second value is that of writes. The engine checks that the zones add up.
+    if zones.contains(',') {
+        return None;
+    }
+    let parts = zones.split(':').map(|zone| zone.split_once('/')).collect::<Option<Vec<_>>>()?;
+    let known = |text: &str| if text.is_empty() { Some(None) } else { text.parse::<u64>().ok().map(Some) };
+    let sizes = parts.iter().map(|(_, size)| known(size)).collect::<Option<Vec<_>>>()?;
+    let left = 100_u64.checked_sub(sizes.iter().flatten().sum())?;
+    let open = sizes.iter().filter(|size| size.is_none()).count() as u64;
+    let texts = parts.iter().zip(&sizes).map(|((draws, _), size)| {
+        let percent = size.unwrap_or(left / open.max(1));
+        draws.parse::<u64>().ok().filter(|draws| *draws <= 100 && percent > 0).map(|draws| format!("{draws}/{percent}"))
+    });
+    Some(format!("zoned:{}", texts.collect::<Option<Vec<_>>>()?.join(":")))
+}
+
+/// Parses the steps and the writes of `sync_file_range`. Returns the steps as the engine's parameter.
+fn file_range(value: &str) -> Option<(String, u64)> {
+    let (steps, every) = value.rsplit_once(':')?;
+    let given: Vec<&str> = steps.split(',').map(str::trim).collect();
+    let known = ["wait_before", "write", "wait_after"];
+    let steps: Vec<&str> = known.into_iter().filter(|step| given.contains(step)).collect();
+    let every = every.parse::<u64>().ok().filter(|every| *every <= 1 << 32)?;
+    (given.iter().all(|step| known.contains(step)) && !steps.is_empty()).then(|| (steps.join("+"), every))
+}
+
 /// The work of each process of a job.
 struct Work {
     spec: WorkloadSpec,
@@ -1580,6 +1640,36 @@ struct Work {
     ramp_seconds: Option<f64>,
     evict: bool,
     latency: LatencyKind,
+}
+
+/// Splits the values of an option for reads, writes and trims.
+fn by_direction(value: &str) -> Vec<&str> {
+    value.split(',').map(str::trim).collect()
+}
+
+/// Parses the sizes of one direction of `bssplit`. As in fio, an entry without a share gets what the others leave. Returns
+/// the smallest size and the engine's parameter.
+fn split(value: &str, kilo: u64) -> Option<(u64, String)> {
+    let entry = |text: &str| {
+        let (size, percent) = text.split_once('/').unwrap_or((text, ""));
+        let percent = match percent {
+            "" => None,
+            percent => Some(percent.parse::<u64>().ok().filter(|percent| *percent <= 100)?),
+        };
+        Some((bytes(size, kilo)?, percent))
+    };
+    let entries = value.split(':').map(entry).collect::<Option<Vec<_>>>()?;
+    let known: u64 = entries.iter().filter_map(|(_, percent)| *percent).sum();
+    let open = entries.iter().filter(|(_, percent)| percent.is_none()).count() as u64;
+    let left = 100_u64.checked_sub(known).filter(|left| open > 0 || *left == 0)?;
+    let share = |percent: Option<u64>| percent.map_or(left as f64 / open as f64, |percent| percent as f64);
+    let shares = entries.iter().map(|(size, percent)| (size, share(*percent))).filter(|(_, share)| *share > 0.0);
+    let texts: Vec<_> = shares.map(|(size, share)| format!("{size}/{share}")).collect();
+    Some((entries.iter().map(|(size, _)| *size).min()?, texts.join(":")))
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// Parses a size as fio does. With the default `kb_base` of 1024, `k` is 1024 bytes and `kib` is 1000.
@@ -1600,11 +1690,6 @@ fn bytes(text: &str, kilo: u64) -> Option<u64> {
 
 /// The longest run: a month.
 const LONGEST: f64 = 30.0 * 86400.0;
-
-/// Parses a time as fio does: in seconds without a unit. Returns `None` for zero.
-fn seconds(text: &str) -> Option<f64> {
-    time(text, 1.0).filter(|seconds| *seconds > 0.0)
-}
 
 /// Parses a time as fio does. `unit` is the seconds of a number without a unit.
 fn time(text: &str, unit: f64) -> Option<f64> {
@@ -1630,7 +1715,17 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<JobFile, Vec<Remark>> {
-        super::read(text, &|name| (name == "SIZE").then(|| "8m".to_owned()))
+        let variable = |name: &str| match name {
+            "SIZE" => Some("8m".to_owned()),
+            "$ncpus" => Some("6".to_owned()),
+            _ => None,
+        };
+        let include = |name: &str| match name {
+            "options.inc" => Ok("bs=64k\n[included]\n".to_owned()),
+            "itself.inc" => Ok("include itself.inc\n".to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        super::read(text, Surroundings { variable: &variable, include: &include })
     }
 
     fn jobs(text: &str) -> Vec<FioJob> {
@@ -1672,23 +1767,34 @@ mod tests {
     fn refused_options_are_named_with_their_lines() {
         let found = problems("[j]\nsize=1m\nrw=randread\nzonemode=zbd\nverify_pattern=1\n[k]\nrw=erase\nsize=1m\n");
         assert_eq!(found.len(), 3, "{found:?}");
-        assert_eq!(found[0], "4: fio's option zonemode is not supported: remove it");
+        assert!(
+            found[0].starts_with("4: fio's option zonemode is not supported: the engine visits files"),
+            "{found:?}"
+        );
         assert!(
             found[1].starts_with("5: fio's option verify_pattern is not supported: the engine writes"),
             "{found:?}"
         );
         assert!(found[2].starts_with("7: rw: 'erase' is not supported: give read, write"), "{found:?}");
-        assert!(problem("ioengine=rbd").contains("3: ioengine: rbd is not supported: use psync, sync, libaio"));
-        assert!(problem("filename=/dev/sda").contains("no existing file or device"));
+        assert!(
+            problem("ioengine=rbd").contains("3: ioengine: rbd is not supported: use psync, sync, pvsync2, libaio")
+        );
+        assert_eq!(problem("zonerange=1"), "3: fio's option zonerange is not supported: remove it");
+        assert!(problem("ioengine=filecreate").contains("use 'fsb run --workload create'"));
+        assert!(problem("filename=/dev/sda").contains("measures no devices"));
+        assert!(problem("filename=a:b").contains("the name of one file"));
         assert_eq!(problem("fixedbufs=1"), "3: fixedbufs: this job does not use it: remove it");
         assert!(problem("create_on_open=1").contains("files that hold data"));
-        assert!(problem("rw=write\nnrfiles=2").contains("add file_service_type=sequential"));
+        assert!(problem("rw=write\noverwrite=1\nnrfiles=2").contains("add file_service_type=sequential"));
+        assert!(problem("rw=randread:8").contains("use percentage_random"));
+        assert!(problem("rw=read:4k").contains("only rw=read:-STEP has a step"));
+        assert!(problem("exitall\nnumjobs=2").contains("it ends jobs that others would still measure"));
         assert!(problem("size=50%").starts_with("3: size: in fio a percentage is one of the size"));
-        assert!(problem("rw=randwrite").contains("add overwrite=1"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
         assert!(problems("[j]\nsize=1m\nbs=${NONE}\n")[0].contains("variable NONE is not set"));
-        assert!(problems("include x.fio\n")[0].starts_with("1: include: "));
+        assert_eq!(problems("include x.fio\n")[0], "1: include: cannot read x.fio: no such file");
+        assert_eq!(problems("include itself.inc\n")[0], "1: include: files include each other without end");
     }
 
     #[test]
@@ -1699,9 +1805,22 @@ mod tests {
         assert_eq!(job("rw=write\nfdatasync=1").latency, LatencyKind::Completion);
         assert_eq!(param("rw=write\nfsync=4\nioengine=mmap\noverwrite=1", "fdatasync"), Some(json!(4)));
         assert_eq!([param("rw=read\nfsync=16", "fsync"), param("rw=write\nfsync=0", "fsync")], [None, None]);
-        assert_eq!(param("rate_iops=500", "rate"), Some(json!(500)));
-        assert_eq!(param("rate=1m\nbs=16k", "rate"), Some(json!(64)));
-        assert_eq!(param("rate_iops=500", "latency_from"), Some(json!("call")));
+        let bandwidth = |options: &str| [param(options, "read_bandwidth"), param(options, "write_bandwidth")];
+        assert_eq!(bandwidth("rate_iops=500\nbs=8k"), [Some(json!(4_096_000)), None]);
+        assert_eq!(bandwidth("rw=write\nrate=1250"), [None, Some(json!(1250))]);
+        assert_eq!(bandwidth("rw=randrw\nrate=1m,500k"), [Some(json!(1 << 20)), Some(json!(512_000))]);
+        assert_eq!(bandwidth("rw=randrw\nrate_iops=,100"), [None, Some(json!(409_600))]);
+        assert_eq!(bandwidth("rw=randrw\nrate=2k\nioengine=libaio\niodepth=4"), [Some(json!(2048)), Some(json!(2048))]);
+        let ranges = |options: &str| [param(options, "sync_file_range"), param(options, "range_steps")];
+        assert_eq!(
+            ranges("rw=write\nsync_file_range=write,wait_before:8"),
+            [Some(json!(8)), Some(json!("wait_before+write"))]
+        );
+        assert_eq!(param("rw=randwrite\nend_fsync=1\ntime_based\nruntime=5\nfsync=4", "end_fsync"), Some(json!(true)));
+        assert_eq!(param("rw=write\nend_fsync=1\nloops=2", "durability"), Some(json!("end")));
+        assert_eq!(param("rw=write\nsync=1\ndirect=1\nioengine=libaio", "open_sync"), Some(json!("osync")));
+        assert_eq!(param("rw=write\nbs=2300\nfdatasync=1", "sync_last"), Some(json!(true)));
+        assert_eq!(job("rw=write\nbs=2300").operations, Some((1 << 20) / 2300));
         assert_eq!(param("thinktime=500", "think_time"), Some(json!("500us")));
         assert_eq!(param("thinktime=2ms\nthinktime_blocks=8", "think_every"), Some(json!(8)));
         assert_eq!(param("rw=randread\nnorandommap\ninvalidate=0", "random_distribution"), Some(json!("pareto:0.5")));
@@ -1717,19 +1836,15 @@ mod tests {
     fn syncs_rates_and_think_times_that_the_engine_does_otherwise_are_refused() {
         for (options, expected) in [
             ("rw=write\nfsync=1\nfdatasync=1", "leave out fdatasync"),
-            ("rw=write\nfsync=1\nend_fsync=1", "leave out end_fsync"),
-            ("rw=write\nfsync=4\nioengine=io_uring\niodepth=4", "one file and iodepth=1"),
-            ("rw=write\nfsync=4\nnrfiles=2\nfile_service_type=sequential", "one file and iodepth=1"),
-            ("rate=5000", "5000 bytes are not whole records of 4096 bytes"),
+            ("rw=write\nfsync=1\nend_fsync=1\nloops=2", "fio syncs after each pass"),
+            ("rw=write\nfsync=4\nnrfiles=2\nfile_service_type=sequential", "use one file"),
+            ("rw=write\nfsync=4\nsync_file_range=write:8", "no fsync"),
+            ("rw=write\nsync_file_range=read:8", "give steps and a number of writes"),
             ("rate=4096\nrate_iops=1", "leave out rate_iops"),
-            ("rate=1m,2m", "give one size"),
-            ("rate_iops=9\nioengine=io_uring\niodepth=2", "use iodepth=1"),
-            ("rate_iops=9\nrw=randrw", "a rate for each direction"),
+            ("rate=fast", "give bytes per second"),
             ("rate_process=poisson", "give linear"),
-            ("rate_iops_min=5", "because it is slow"),
-            ("thinktime=5\nioengine=io_uring\niodepth=2", "use iodepth=1"),
             ("thinktime=5\nthinktime_spin=5", "the engine sleeps"),
-            ("rw=randread\nnorandommap", "add invalidate=0"),
+            ("iodepth=8\nioengine=libaio\nrw=rw\ndirect=1", "one record at a time"),
             ("ramp_time=5", "add time_based"),
             ("startdelay=5-10", "give one time"),
         ] {
@@ -1749,6 +1864,32 @@ mod tests {
         assert_eq!((split.record_size, split.operations), (4096, Some(256)));
         assert_eq!(param("rw=randread\npercentage_random=70\ndirect=1", "sequential"), Some(json!("30%")));
         assert_eq!(param("rw=read\npercentage_random=70", "sequential"), None);
+        assert_eq!(param("rw=randread\npercentage_random=70", "sequential"), Some(json!("30%")));
+        assert_eq!(param("rw=randread\nnorandommap", "random_distribution"), Some(json!("pareto:0.5")));
+        assert_eq!(param("rw=randread\nrandom_distribution=zipf", "random_distribution"), Some(json!("zipf:1.1")));
+        let sizes = |options: &str| ["block_size", "record_sizes", "write_sizes"].map(|name| param(options, name));
+        assert_eq!(
+            sizes("rw=randrw\nbs=4k,16k"),
+            [Some(json!(4096)), Some(json!("4096/100")), Some(json!("16384/100"))]
+        );
+        assert_eq!(sizes("rw=randwrite\nbs=4k,16k"), [Some(json!(16384)), None, None]);
+        assert_eq!(
+            sizes("rw=randrw\nbsrange=4k-4k,4k-32k\nioengine=libaio\ndirect=1\niodepth=8"),
+            [Some(json!(4096)), Some(json!("4096/100")), Some(json!("4096-32768"))]
+        );
+        assert_eq!(
+            sizes("rw=randread\nbssplit=4k/50:8k/:16k/"),
+            [Some(json!(4096)), Some(json!("4096/50:8192/25:16384/25")), None]
+        );
+        let backward = job("rw=read:-8k");
+        assert_eq!((backward.workload.name.as_str(), backward.operations), ("backward-read", Some(256)));
+        assert_eq!(param("ioengine=pvsync2\nhipri\ndirect=1", "backend"), Some(json!("preadv2-hipri")));
+        assert_eq!(param("ioengine=libaio\niodepth=8\niodepth_batch_complete_min=4", "batch"), Some(json!(4)));
+        assert_eq!(param("rw=randread\nfadvise_hint=0", "hint"), None);
+        assert_eq!(
+            [param("rw=read", "hint"), param("rw=randrw", "hint")],
+            [Some(json!("sequential")), Some(json!("random"))]
+        );
         assert_eq!(param("ioengine=libaio\ndirect=1\niodepth=8", "backend"), Some(json!("libaio-direct")));
         assert_eq!(job("ioengine=libaio").latency, LatencyKind::Total);
         assert_eq!(param("rw=write\ndirect=1\nverify=crc32c", "verify"), Some(json!(true)));
@@ -1761,20 +1902,20 @@ mod tests {
         for (options, expected) in [
             ("rw=rw\nnrfiles=2\nfile_service_type=sequential", "in one file only"),
             ("rw=rw\nloops=2\ninvalidate=0", "use io_size"),
-            ("rw=rw\nbsrange=4k-8k", "both directions together"),
+            ("rw=rw\nbsrange=4k-8k", "have one size"),
+            ("rw=rw\nbs=4k,8k", "have one size"),
+            ("nrfiles=2\nbsrange=4k-8k", "use nrfiles=1"),
             ("bsrange=4k-8k\nbssplit=4k/100", "leave out bssplit"),
             ("bsrange=8k-4k", "give one range"),
             ("bssplit=4k/50:8k/40", "add up to 100"),
-            ("bsrange=4k-8k\nioengine=io_uring\niodepth=2", "use iodepth=1"),
             ("bsrange=4k-8k\nnumber_ios=5", "use io_size"),
-            ("bsrange=4k-8k\nrate=1m", "use rate_iops"),
-            ("rw=randread\npercentage_random=50", "add invalidate=0 or direct=1"),
             ("rw=randread\ndirect=1\npercentage_random=0", "use rw=read"),
             ("rw=randrw\ndirect=1\npercentage_random=50", "for each direction"),
             ("rw=write\nverify=crc32c", "add direct=1"),
             ("rw=read\ndirect=1\nverify=crc32c", "only jobs that write"),
             ("rw=write\ndirect=1\nverify=crc32c\noverwrite=1\nloops=2", "write the files once"),
             ("rw=write\ndirect=1\nverify=pattern", "give one of md5"),
+            ("rw=randwrite\ndirect=1\nverify=md5\nruntime=5", "leave out runtime"),
         ] {
             assert!(problem(options).contains(expected), "{options}: {}", problem(options));
         }
@@ -1792,9 +1933,16 @@ mod tests {
             "{notes:?}"
         );
         for (sections, expected) in [
-            ("[a]\nrw=randwrite\noverwrite=1\n[b]\nstonewall\n", "job 'a' or one before it writes at random into it"),
-            ("[a]\nrw=write\nio_size=4k\n[b]\nstonewall\n", "does not write all of it"),
-            ("[a]\nrw=trim\nioengine=falloc\n[b]\nstonewall\n[c]\nstonewall\n", "trims it"),
+            ("[a]\nrw=randwrite\n[b]\nstonewall\n", "in fio it was written at random"),
+            ("[a]\nrw=write\nio_size=4k\n[b]\nstonewall\n", "in fio parts of it may be without data"),
+            ("[a]\nrw=write\ntime_based\nruntime=5\n[b]\nstonewall\n", "in fio parts of it may be without data"),
+        ] {
+            let found = file(sections).unwrap();
+            assert!(found.notes.iter().any(|note| note.message.contains(expected)), "{sections}: {found:?}");
+            assert_eq!(found.jobs[1].workload.name, "read");
+        }
+        for (sections, expected) in [
+            ("[a]\nrw=trim\nioengine=falloc\n[b]\nstonewall\n[c]\nstonewall\n", "trims the file"),
             ("[a]\nrw=read\n[b]\nstonewall\nsize=2m\n", "the file of job 'a' has 1048576 bytes"),
         ] {
             let found = file(sections).unwrap_err();
@@ -1824,6 +1972,8 @@ mod tests {
         assert_eq!(of("filesize=4m\nsize=50%"), [[4 * MIB, 0, 2 * MIB]]);
         assert_eq!(of("filesize=4m\nsize=50%\noffset=3m"), [[4 * MIB, 3 * MIB, MIB]]);
         assert_eq!(of("filesize=4m\nsize=100%"), [[4 * MIB, 0, 0]]);
+        assert_eq!(of("filesize=4m\nsize=1m"), [[4 * MIB, 0, MIB]]);
+        assert_eq!(of("size=1m\nbs=3k"), [[(1 << 20) / 3072 * 3072, 0, 0]]);
         // Without a name each process has a file of its own, which ends with its part.
         let own = of("size=1m\noffset_increment=2m\nnumjobs=3");
         assert_eq!(own, [[MIB, 0, MIB], [3 * MIB, 2 * MIB, MIB], [5 * MIB, 4 * MIB, MIB]]);
@@ -1851,7 +2001,6 @@ mod tests {
             ("[a]\nrw=trim\nioengine=falloc\nnumjobs=2\n", "would trim ranges"),
             ("[a]\nrw=read\nnumjobs=2\nnrfiles=2\n", "would share several files"),
             ("[a]\nrw=write\ndirect=1\nverify=md5\nnumjobs=2\n", "would verify"),
-            ("[a]\nrw=write\noffset=1m\n[b]\nstonewall\n", "does not write all of it"),
             ("[a]\nrw=read\n[b]\nstonewall\noffset=512k\n", "the file of job 'a' has 1048576 bytes"),
         ] {
             let found = file(sections).unwrap_err();
@@ -1869,13 +2018,12 @@ mod tests {
             ("rw=trim\nioengine=falloc\noffset=4k", "trims whole files"),
             ("rw=write\ndirect=1\nverify=md5\noffset=4k", "compares whole files"),
             ("rw=write\nfsync_on_close=1\nnrfiles=2\nfile_service_type=sequential", "or one file"),
-            ("rw=write\nfsync_on_close=1\nfsync=4", "leave out fsync_on_close"),
         ] {
             assert!(problem(options).contains(expected), "{options}: {}", problem(options));
         }
-        assert_eq!(job("rw=write\nfsync_on_close=1").workload.params["durability"], json!("end"));
-        assert_eq!(job("rw=write\nfsync_on_close=0").workload.params["durability"], json!("none"));
-        assert!(!job("rw=read\nfsync_on_close=1").workload.params.contains_key("durability"));
+        assert_eq!(job("rw=write\nfsync_on_close=1").workload.params["end_fsync"], json!(true));
+        assert!(!job("rw=write\nfsync_on_close=0").workload.params.contains_key("end_fsync"));
+        assert!(!job("rw=read\nfsync_on_close=1").workload.params.contains_key("end_fsync"));
     }
 
     #[test]
@@ -1915,16 +2063,22 @@ mod tests {
     }
 
     #[test]
-    fn passes_that_fio_would_begin_in_another_state_are_refused() {
-        assert!(problem("rw=read\nloops=2").contains("add invalidate=0 or direct=1"));
-        assert_eq!(job("rw=read\nloops=2\ninvalidate=0").operations, Some(512));
-        assert!(problem("rw=write\ntime_based\nruntime=1").contains("add overwrite=1"));
+    fn further_passes_begin_as_in_fio() {
+        let params = |options: &str| {
+            let job = job(options);
+            let set = |name: &str| job.workload.params.get(name) == Some(&json!(true));
+            (job.operations, set("evict_passes"), set("further_passes"))
+        };
+        assert_eq!(params("rw=read\nloops=2"), (Some(512), true, false));
+        assert_eq!(params("rw=read\nloops=2\ninvalidate=0"), (Some(512), false, false));
+        assert_eq!(params("rw=randread\ntime_based\nruntime=5"), (None, true, false));
+        assert_eq!(params("rw=randread\ntime_based\nruntime=5\nnorandommap"), (None, false, false));
+        assert_eq!(params("rw=write\ntime_based\nruntime=1\ndirect=1"), (None, false, true));
+        assert_eq!(params("rw=randwrite\nio_size=2m"), (Some(512), true, true));
         let timed = job("rw=write\ntime_based\nruntime=1500ms\noverwrite=1\ndirect=1");
         assert_eq!((timed.operations, timed.seconds), (None, Some(1.5)));
-        assert!(problem("rw=read\ntime_based\ninvalidate=0").contains("add runtime=TIME"));
-        assert!(
-            problem("rw=write\noverwrite=1\ninvalidate=0\nio_size=2m\nend_fsync=1").contains("leave out end_fsync")
-        );
+        assert_eq!(job("rw=read\ntime_based").operations, Some(256));
+        assert!(problem("rw=read\nioengine=mmap\nloops=2").contains("map the files again"));
     }
 
     #[test]
@@ -1933,11 +2087,58 @@ mod tests {
             let job = job(options);
             (job.workload.params["cache"].as_str().unwrap().to_owned(), job.evict)
         };
-        assert_eq!(state("rw=read"), ("cold".into(), true));
+        assert_eq!(state("rw=read"), ("any".into(), true));
         assert_eq!(state("rw=read\ninvalidate=0"), ("any".into(), false));
         assert_eq!(state("rw=read\npre_read=1"), ("warm".into(), false));
         assert_eq!(state("rw=read\ndirect=1"), ("any".into(), false));
-        assert_eq!(state("rw=write"), ("any".into(), false));
+    }
+
+    #[test]
+    fn new_files_have_the_space_that_fio_gives_them() {
+        let space = |options: &str| {
+            let job = job(options);
+            (
+                job.workload.name.clone(),
+                job.workload.params.get("allocate").and_then(|value| value.as_str().map(str::to_owned)),
+            )
+        };
+        let new = |allocate: &str| ("sparse-write".to_owned(), Some(allocate.to_owned()));
+        assert_eq!(space("rw=randwrite"), new("blocks"));
+        assert_eq!(space("rw=write\nfallocate=posix"), new("blocks"));
+        assert_eq!(space("rw=write\nfallocate=keep"), new("blocks-beyond-end"));
+        assert_eq!(space("rw=randwrite\nfallocate=truncate"), new("size"));
+        assert_eq!(space("rw=randwrite\nfallocate=none"), new("none"));
+        assert_eq!(space("rw=write\ncreate_on_open=1"), new("none"));
+        assert_eq!(space("rw=write\nnrfiles=4").0, "stride-write");
+        assert_eq!(space("rw=randwrite\noverwrite=1"), ("random-write".to_owned(), None));
+        assert_eq!(space("rw=write\noverwrite=1"), ("write".to_owned(), None));
+    }
+
+    #[test]
+    fn results_and_processors_are_those_of_the_options() {
+        let both = job("rw=randrw\nunified_rw_reporting=both");
+        assert_eq!(both.direction.results(), [ResultDirection::Read, ResultDirection::Write, ResultDirection::Mixed]);
+        assert_eq!(job("rw=read\nunified_rw_reporting=1").direction, Direction::Read);
+        let pinned = job("cpus_allowed=0,2-3");
+        assert_eq!([pinned.processors_of(0, 5), pinned.processors_of(1, 5)], [vec![0, 2, 3], vec![0, 2, 3]]);
+        let split = job("cpus_allowed=0,2-3\ncpus_allowed_policy=split\nnumjobs=2");
+        assert_eq!([split.processors_of(0, 2), split.processors_of(1, 2)], [vec![3], vec![0]]);
+        assert_eq!(job("cpumask=0x5").processors, [0, 2]);
+        let text = "[global]\nsize=1m\nname=all\n[a]\n[b]\nnew_group\nname=own\n[c]\nstonewall\n";
+        let found: Vec<_> = jobs(text).into_iter().map(|job| (job.name, job.group, job.waits)).collect();
+        assert_eq!(found, [("a".into(), 0, false), ("own".into(), 1, false), ("c".into(), 2, true)]);
+    }
+
+    #[test]
+    fn included_files_and_keywords_are_part_of_the_text() {
+        let jobs = jobs("[global]\nsize=1m\ninclude options.inc\nnumjobs=$ncpus\n");
+        assert_eq!(
+            (jobs.len(), jobs[0].name.as_str(), jobs[0].record_size, jobs[0].processes),
+            (1, "included", 65536, 6)
+        );
+        assert!(problem("bs=$jobname").contains("keywords other than"));
+        let file = job("filename=/srv/data/f");
+        assert_eq!((file.directory.as_deref(), file.file.as_deref()), (Some("/srv/data"), Some("f")));
     }
 
     #[test]
@@ -1946,20 +2147,27 @@ mod tests {
             let notes = read(&format!("[j]\nsize=1m\n{options}\n")).unwrap().notes;
             notes.into_iter().map(|note| note.message).collect::<Vec<_>>()
         };
-        assert_eq!(notes("rw=read\ndirect=1"), Vec::<String>::new());
-        assert!(notes("rw=write\ndirect=1")[0].contains("fallocate=none create_on_open=1"));
-        assert!(notes("rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1").is_empty());
-        assert!(notes("rw=read")[0].contains("fadvise_hint=0"));
-        assert!(notes("direct=1\nthread")[0].starts_with("thread has no effect"));
+        for options in ["rw=read", "rw=write\ndirect=1", "rw=randwrite", "rw=randrw\nrate=1m", "numjobs=2\nrw=randread"]
+        {
+            assert_eq!(notes(options), Vec::<String>::new(), "{options}");
+        }
+        for (name, _) in INERT {
+            assert!(notes(&format!("{name}=1"))[0].starts_with(&format!("{name} has no effect: ")), "{name}");
+        }
+        for (name, accepted, _) in DEFAULTS_ONLY {
+            assert_eq!(notes(&format!("{name}={}", accepted[0])), Vec::<String>::new(), "{name}");
+        }
         assert!(notes("direct=1\niodepth=4")[0].starts_with("iodepth has no effect"));
+        assert!(notes("rw=read\ntime_based")[0].starts_with("time_based has no effect"));
+        assert!(notes("rw=read\nsync=1")[0].starts_with("sync has no effect"));
+        assert!(notes("rw=randread\nnrfiles=4")[0].contains("a file at random"));
         let named = |options: &str| notes(&format!("rw=read\ndirect=1\nfilename_format={options}"))[0].clone();
         assert!(named("a.$filenum").starts_with("filename_format has no effect"));
         assert!(named("a.$jobnum\nnumjobs=2").starts_with("filename_format has no effect"));
         assert!(named("a.$filenum\nnumjobs=2").contains("in fio they share"));
         assert!(notes("direct=1\nioengine=io_uring\niodepth=4")[0].contains("fixedbufs=1"));
         assert!(notes("direct=1\nbs=8k\nbsrange=4k-8k")[0].starts_with("bs has no effect"));
-        let written = "rw=write\ndirect=1\nfallocate=none\ncreate_on_open=1\nverify=sha256";
-        assert!(notes(written)[0].starts_with("verify: fsb compares every byte"));
+        assert!(notes("rw=write\ndirect=1\nverify=sha256")[0].starts_with("verify: fsb compares every byte"));
     }
 
     #[test]
@@ -1981,7 +2189,7 @@ mod tests {
         ] {
             assert_eq!(bytes(text, kilo), expected, "{text}");
         }
-        assert_eq!([seconds("2"), seconds("2m"), seconds("0"), seconds("1y")], [Some(2.0), Some(120.0), None, None]);
+        assert_eq!(["2", "2m", "0", "1y"].map(|text| time(text, 1.0)), [Some(2.0), Some(120.0), Some(0.0), None]);
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) struct Latency {
 }
 
 impl Latency {
-    /// Returns the times of a direction with so many operations.
+    /// Returns the times of a direction. `operations` is their number if fio does not print how many were timed.
     pub fn from_direction(direction: &Fields, operations: u64, source: &Source, draft: &mut Draft) -> Self {
         let nanoseconds = direction.get("clat_ns").is_some() || direction.get("lat_ns").is_some();
         let (completion, total, found_unit, a_second) =

@@ -27,8 +27,8 @@ pub(crate) const LOG: Tool = Tool {
     title: "fio's logs",
     about: "logs of 3.x: bandwidth, IOPS, latency, histograms; by interval, or latency by operation",
     looks_for: "lines 'time, value, direction, block size, …' in a file *_bw.N.log, *_clat.N.log, …",
-    values: "KiB/s and IOPS; ns or ms (lower is better)",
-    repetition: "the logs of an execution",
+    values: "KiB/s and IOPS; ns (lower is better)",
+    repetition: "the logs of an execution, its intervals are parts of it",
     recognise: |head| head.split(|byte| *byte == b'\n').next().and_then(Layout::from_line).is_some(),
     read: |input| read(None, input),
 };

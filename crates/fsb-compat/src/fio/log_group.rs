@@ -4,8 +4,8 @@ use std::path::Path;
 
 use fsb_model::set::{Histogram, Remark, Run, Series, Timeline};
 
-use super::log_name::LogName;
-use crate::tool::ReadError;
+use super::log_name::{LogKind, LogName};
+use crate::tool::{Problem, ReadError};
 
 /// Groups files that one execution wrote, in the order of the first file of each group.
 pub fn executions<P: AsRef<Path>>(files: &[P]) -> Vec<Vec<&Path>> {
@@ -55,8 +55,15 @@ pub(crate) fn join(mut runs: Vec<Run>, refused: &[ReadError]) -> Option<Run> {
             }
         }
     }
-    joined.warnings.extend(refused.iter().map(|error| Remark { line: None, text: format!("no value: {error}") }));
+    let refused = refused.iter().filter(|error| !is_usual(error));
+    joined.warnings.extend(refused.map(|error| Remark { line: None, text: format!("no value: {error}") }));
     Some(joined)
+}
+
+/// Returns whether this is the error of a log without submissions, as fio writes it for an engine that has none.
+fn is_usual(error: &ReadError) -> bool {
+    let name = error.path.as_deref().and_then(LogName::parse);
+    matches!(error.problem, Problem::Empty) && name.is_some_and(|name| name.kind == LogKind::Submission)
 }
 
 /// Returns the remarks about a log with its name, because the joined run has the path of another.

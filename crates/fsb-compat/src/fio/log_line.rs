@@ -95,7 +95,8 @@ fn fields(line: &[u8]) -> Option<Vec<Option<u64>>> {
     line.trim_ascii().split(|byte| *byte == b',').map(field).collect()
 }
 
-/// Returns the middle of a bin in nanoseconds, as fio computes it; `None` if a line of fio 3.x has not so many bins.
+/// Returns the middle of a bin in nanoseconds, as fio computes it; `None` if a line of fio 3.x has
+/// another number of bins.
 pub(super) fn bin_time(index: usize, bins: usize) -> Option<u64> {
     let merged = (0..=COARSEST).map(|times| 1usize << times).find(|merged| BINS / merged == bins)?;
     let index = index * merged + merged / 2;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
 use fsb_model::set::Histogram;
 
-use super::document::{Document, Fields, Job, Options, table};
+use super::document::{Document, Fields, Job, options as parse_options};
 use super::latency::Latency;
 use super::options::{Merged, Way};
 use super::source::{Found, Source};
@@ -38,11 +38,11 @@ type Key = (String, &'static str, Option<u64>, Option<u64>);
 pub(super) fn all(document: &Document, workloads: &[String], source: &Source, draft: &mut Draft) -> Vec<Measured> {
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<Key, usize> = HashMap::new();
-    let global: Options = table(document.global);
+    let global = parse_options(document.global);
     let version = draft.run.version.clone().unwrap_or_default();
     for (job, workload) in document.jobs.iter().zip(workloads) {
         let options = job.fields.get("job options");
-        let own: Options = table(options);
+        let own = parse_options(options);
         let options = Merged { job: &own, global: &global, are_known: options.or(document.global).is_some() };
         for (name, value) in options.settings(&version) {
             draft.setting(Some(workload), &name, value);
@@ -93,7 +93,8 @@ fn directions<'a>(job: &Job<'a>, options: &Merged, source: &Source, draft: &mut 
     kept
 }
 
-/// Returns the number of operations. A count that is no number is at least one if there is a rate.
+/// Returns the number of operations. A count that is not a number is at least one if there is a
+/// rate.
 fn operations(direction: &Fields, source: &Source, draft: &mut Draft) -> u64 {
     let Some(raw) = direction.get("total_ios") else { return 0 };
     if let (None, Some(count)) = (direction.other("total_ios"), direction.count("total_ios")) {
@@ -145,7 +146,8 @@ impl Measured {
         let name = Name { workload: Some(&self.workload), operation: self.operation };
         let Measured { file_size, record_size, processes, .. } = self;
         let place = |line| Position { file_size, record_size, line };
-        if processes > 1 {
+        let is_failed = draft.run.failures.iter().any(|failure| failure.workload.as_ref() == Some(&self.workload));
+        if processes > 1 && !is_failed {
             let work = format!("job '{}', {}", self.workload, self.operation);
             draft.remark(None, format_args!("{work}: the rates of {processes} processes are added"));
         }

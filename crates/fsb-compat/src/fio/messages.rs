@@ -30,7 +30,12 @@ pub(super) fn keep(text: &str, offset: usize, lines: &LineIndex, known: &[i64], 
 /// Returns whether a line is a message that casts doubt on the results: of fio, of one of its servers (`<host> …`), or
 /// about data that does not verify.
 fn is_message(line: &str) -> bool {
-    let of_server = || line.starts_with('<') && line.split_once("> ").is_some_and(|(host, _)| !host.contains(' '));
+    // A server sends its normal report, too.
+    let is_trouble = |text: &str| ["error", "fail", "fio:", "verify"].iter().any(|word| text.contains(word));
+    let of_server = || {
+        let found = line.strip_prefix('<').and_then(|line| line.split_once("> "));
+        found.is_some_and(|(host, text)| !host.contains(' ') && is_trouble(text))
+    };
     line.starts_with("fio:")
         || line.starts_with("verify:")
         || line.starts_with("error:")
@@ -84,8 +89,14 @@ mod tests {
         ] {
             assert!(is_message(message), "{message}");
         }
-        for other in ["+ fio w.fio", "w: (groupid=0, jobs=1): err= 0: pid=1034", "<html> x", "stderr=28", "<a b> c"] {
-            assert_eq!(is_message(other), other.starts_with("<html"), "{other}");
+        for other in [
+            "+ fio w.fio",
+            "w: (groupid=0, jobs=1): err= 0: pid=1034",
+            "<node-a> w: (g=0): rw=write, bs=(R) 4096B-4096B",
+            "stderr=28",
+            "<a b> error",
+        ] {
+            assert!(!is_message(other), "{other}");
         }
     }
 

@@ -11,13 +11,15 @@ mod log_line;
 mod log_name;
 mod measured;
 mod messages;
+mod names;
 mod options;
 pub mod print;
+mod sections;
 mod snapshot;
 mod source;
+mod tables;
 mod terse;
 
-use std::collections::HashMap;
 use std::io::BufRead;
 
 use fsb_model::set::{Remark, Run};
@@ -26,6 +28,7 @@ use crate::draft::{Draft, Runs};
 use crate::text::{LineIndex, holds, whole_text};
 use crate::tool::{ReadError, Tool};
 use document::{Document, FIRST_KEY, Job, Parsed, parse, reason, starts};
+use names::{NAME, is_version, workload_names};
 use source::Source;
 
 pub(crate) use export::EXPORTER;
@@ -40,7 +43,7 @@ pub(crate) const TOOL: Tool = Tool {
     title: "fio",
     about: "JSON and json+ of 2.x and 3.x, terse reports (versions 3 to 5): per job and direction",
     looks_for: "JSON with \"fio version\", from --output-format=json or json+; or a line '3;fio-…'",
-    values: "B/s (before 3.0 KiB/s) and IOPS; ns or µs (lower is better)",
+    values: "B/s (before 3.0 and in terse reports KiB/s), IOPS; ns or µs (lower is better)",
     repetition: "an execution: the last report of --status-interval",
     recognise,
     read,
@@ -61,14 +64,7 @@ fn is_terse(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').any(terse::is_line)
 }
 
-fn is_version(text: &[u8]) -> bool {
-    text.strip_prefix(b"fio-").is_some_and(|version| version.first().is_some_and(u8::is_ascii_digit))
-}
-
 // Converts fio's documents to runs.
-
-/// The name of the tool in lists and messages.
-const NAME: &str = "fio";
 
 /// The maximum number of documents in a text.
 const MOST_DOCUMENTS: usize = 1000;
@@ -196,26 +192,15 @@ fn run(document: &Document, source: &Source, mut draft: Draft) -> Result<Draft, 
     Ok(draft)
 }
 
-/// Returns the workload of each job, from its name and group: the name, with a number if a later group repeats it.
-fn workload_names<'j>(jobs: impl Iterator<Item = (&'j str, i64)>) -> Vec<String> {
-    let mut groups: HashMap<&str, Vec<i64>> = HashMap::new();
-    let mut names = Vec::new();
-    for (name, group) in jobs {
-        let known = groups.entry(name).or_default();
-        let round = known.iter().position(|known| *known == group).unwrap_or_else(|| {
-            known.push(group);
-            known.len() - 1
-        });
-        names.push(if round == 0 { name.to_owned() } else { format!("{name} #{}", round + 1) });
-    }
-    names
-}
-
 /// Records the jobs that ended with an error, or survived one. The processes of a job share its name, so that the values
 /// of all of them are lost.
 fn failures(document: &Document, workloads: &[String], source: &Source, draft: &mut Draft) {
     let mut is_known = false;
     for (job, workload) in document.jobs.iter().zip(workloads) {
+        if let Some(raw) = job.unknown_error() {
+            let text = format!("job '{workload}': its error is not a number: '{}'", source.printed(raw));
+            draft.fail(source.line(raw), Some(workload), text);
+        }
         let Some((error, raw)) = job.error() else { continue };
         is_known = true;
         let host = job.host.as_ref().map(|host| format!(", host {host}")).unwrap_or_default();

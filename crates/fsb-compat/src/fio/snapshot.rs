@@ -76,20 +76,26 @@ fn not_less(one: &Fields, other: &Fields, key: &str) -> bool {
 /// another one at once, but repetitions of one job have similar times as well.
 fn ran_longer(document: &Document, next: &Document) -> bool {
     let longer = |(one, other): (&Job, &Job)| {
-        let seconds = other.fields.whole("elapsed").zip(one.fields.whole("elapsed")).map(|(other, one)| other - one);
+        let seconds = other
+            .fields
+            .whole("elapsed")
+            .zip(one.fields.whole("elapsed"))
+            .map(|(other, one)| other.saturating_sub(one));
         let in_way = |way: &&str| {
             let (Some(one), Some(other)) = (one.fields.object(way), other.fields.object(way)) else { return false };
-            let grew = |key| Some(other.whole(key)? - one.whole(key)?);
-            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its rounding.
+            let grew = |key| Some(other.whole(key)?.saturating_sub(one.whole(key)?));
+            // `runtime` is in milliseconds. Half of the growth of `elapsed` allows for its rounding, and a tenth of the
+            // time for the jitter of repetitions.
+            let least = one.whole("runtime").unwrap_or_default() / 10 + 1;
             let time = match (grew("runtime"), seconds) {
-                (Some(milliseconds), Some(seconds)) => milliseconds > 0 && milliseconds >= seconds.saturating_mul(500),
-                (Some(milliseconds), None) => milliseconds > 0,
+                (Some(milliseconds), Some(seconds)) => milliseconds >= seconds.saturating_mul(500).max(least),
+                (Some(milliseconds), None) => milliseconds >= least,
                 (None, Some(seconds)) => seconds > 0,
                 (None, None) => false,
             };
             time && grew("total_ios").is_some_and(|operations| operations > 0)
         };
-        seconds.is_none_or(|seconds| seconds > 0) && WAYS.iter().any(in_way)
+        seconds.is_none_or(|seconds| seconds >= 0) && WAYS.iter().any(in_way)
     };
     document.jobs.iter().zip(&next.jobs).any(longer)
 }
@@ -115,6 +121,8 @@ mod tests {
         let [first, second, last] = [(2, 1000, 1000), (3, 2000, 2000), (3, 2100, 2050)]
             .map(|(elapsed, operations, runtime)| report("", elapsed, operations, runtime));
         assert!(snapshot(&first, &second, false));
+        // Intervals may be shorter than a second.
+        assert!(snapshot(&report("", 1, 400, 400), &report("", 1, 800, 800), false));
         // The last report follows a snapshot at once.
         assert!(snapshot(&second, &last, true) && !snapshot(&second, &last, false));
         assert!(!snapshot(&second, &first, false) && !snapshot(&second, &first, true));

@@ -2,7 +2,7 @@
 //!
 //! A line names its job and group, but neither options nor processes. Two lines with one job and group are two processes
 //! if they report the same use of disks, and two executions or two moments of one execution otherwise. Lines without
-//! disks, as on tmpfs, are refused.
+//! requests of disks, as on tmpfs, are refused.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,9 @@ use fsb_model::set::Run;
 
 use super::latency::{Latency, PERCENTILES};
 use super::measured::{Measured, OPTIONS_UNKNOWN};
+use super::messages;
+use super::names::{NAME, is_version, workload_names};
 use super::source::Found;
-use super::{messages, workload_names};
 use crate::draft::{Draft, Runs};
 use crate::text::LineIndex;
 use crate::tool::ReadError;
@@ -29,6 +30,9 @@ const BETWEEN: usize = 34;
 /// Fields of a disk: its name, and numbers up to the percentage of its use.
 const DISK: usize = 9;
 
+/// Executions that read from the page cache may report the same few requests of a disk, so that they tell nothing.
+const FEWEST_REQUESTS: u64 = 16;
+
 /// The growth of a runtime in milliseconds that tells a report during an execution from a repetition.
 const LONGER: f64 = 500.0;
 
@@ -39,7 +43,7 @@ pub(super) fn is_line(line: &[u8]) -> bool {
     let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
     let mut fields = line.split(|byte| *byte == b';');
     let version = fields.next().is_some_and(|field| matches!(field, b"3" | b"4" | b"5"));
-    version && fields.next().is_some_and(super::is_version)
+    version && fields.next().is_some_and(is_version)
 }
 
 /// A line of a job.
@@ -142,7 +146,7 @@ impl<'t> Line<'t> {
             group: fields[3].parse().ok()?,
             error: fields[4].parse().ok().filter(|error| *error != 0).unwrap_or(survived),
             ways: (0..ways).map(way).collect(),
-            disks: rest[..disks].join(";"),
+            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS { String::new() } else { rest[..disks].join(";") },
         })
     }
 
@@ -170,9 +174,9 @@ impl<'t> Line<'t> {
 /// Reads the executions in a text of terse reports.
 pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     let index = LineIndex::new(text);
-    let mut runs = Runs::new(super::NAME);
+    let mut runs = Runs::new(NAME);
     let mut lines: Vec<Line> = Vec::new();
-    let (mut draft, mut at, mut continues) = (Draft::new(super::NAME), 0, false);
+    let (mut draft, mut at, mut continues) = (Draft::new(NAME), 0, false);
     for whole in text.split_inclusive('\n') {
         let (offset, number) = (at, index.line(at));
         at += whole.len();
@@ -191,11 +195,11 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
                 lines[known] = line;
             }
             Some(known) if lines[known].disks.is_empty() && line.disks.is_empty() => {
-                return Err(ReadError::refused(super::NAME, ambiguous(&lines[known], &line)));
+                return Err(ReadError::refused(NAME, ambiguous(&lines[known], &line)));
             }
             Some(_) => {
                 continues = false;
-                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(super::NAME)))?)?;
+                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(NAME)))?)?;
                 lines.push(line);
             }
             None => lines.push(line),
@@ -205,9 +209,16 @@ pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     runs.finish(|| "no job in its terse report did any I/O".to_owned())
 }
 
+/// Returns the reads and writes of all disks.
+fn requests(disks: &[&str]) -> u64 {
+    let number = |field: &&str| field.parse::<u64>().unwrap_or_default();
+    let of_disk = |disk: &[&str]| disk[1..3].iter().map(number).fold(0, u64::saturating_add);
+    disks.chunks_exact(DISK).map(of_disk).fold(0, u64::saturating_add)
+}
+
 fn ambiguous(one: &Line, other: &Line) -> String {
     format!(
-        "lines {} and {} are of job '{}' and have no disks: they are two processes or two executions, which the terse \
+        "lines {} and {} are of job '{}' and tell nothing of disks: they are two processes or two executions, which the terse \
          format does not say; use --output-format=json, or one file for each execution and --group_reporting",
         one.number, other.number, one.job
     )

@@ -175,6 +175,8 @@ fn a_failed_job_has_no_value() {
         assert!(run.is_dead() && run.failures[0].workload.as_deref() == Some("w"));
         assert!(run.series.iter().flat_map(|series| &series.gaps).all(|gap| gap.why == GapReason::Failed));
     }
+    let run = parse("fio", &report("-nan", WRITES, "12207", "50000000"));
+    assert!(run.is_dead() && failures(&run) == ["5: job 'w': its error is not a number: '-nan'"]);
     // The values of a job are the sum of its processes; one of them is missing.
     let text = report("0", WRITES, "12207", "50000000");
     let job = text[text.find("[{").unwrap() + 1..text.rfind(']').unwrap()].to_owned();
@@ -288,6 +290,15 @@ fn rates_and_counters_that_contradict_the_options_have_a_remark() {
 }
 
 #[test]
+fn options_may_be_printed_as_numbers() {
+    let options = "\"job options\": {\"rw\": \"write\", \"bs\": 4096, \"iodepth\": 8},";
+    let run = parse("fio", &report("0", options, "12207", "50000000").replace("\"w\"", "7"));
+    let write = series(&run, "write", "throughput");
+    assert_eq!((write.workload.as_deref(), write.points[0].record_size), (Some("7"), Some(4096)));
+    assert!(run.settings.iter().any(|setting| setting.name == "iodepth" && setting.value == "8"));
+}
+
+#[test]
 fn settings_of_jobs_are_kept() {
     let options =
         WRITES.replace("\"bs\"", "\"ioengine\": \"libaio\", \"iodepth\": \"32\", \"rate_iops\": \"5k\", \"bs\"");
@@ -361,7 +372,9 @@ fn terse_lines_with_the_same_disks_are_processes_and_others_are_runs() {
     let lines = first.replace(";vda;1;84;0;0;0;6;8;0.00%", "").replace(";a; b", "");
     let fio = fsb_compat::TOOLS.iter().find(|tool| tool.name == "fio").unwrap();
     let error = (fio.read)(&mut format!("{lines}\n{lines}\n").as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("lines 1 and 2 are of job 't' and have no disks"), "{error}");
+    assert!(error.contains("lines 1 and 2 are of job 't' and tell nothing of disks"), "{error}");
+    let cached = first.replace(";vda;1;84;", ";vda;0;2;");
+    assert!((fio.read)(&mut format!("{cached}\n{cached}\n").as_bytes()).is_err());
     let run = fixture("terse3-status.txt");
     assert_eq!((value(&run, "read", "throughput"), value(&run, "read", "operation_rate")), (1022.0 * 1024.0, 15.0));
 }

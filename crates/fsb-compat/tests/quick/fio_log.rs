@@ -47,9 +47,11 @@ fn logs_of_one_execution_are_one_run() {
     let names = ["bw", "iops", "clat", "lat", "clat_hist"].map(|kind| log(&format!("mix_{kind}.1")));
     let mut files: Vec<&Path> = names.iter().map(PathBuf::as_path).collect();
     let directory = tempfile::tempdir().unwrap();
-    let empty = directory.path().join("mix_slat.1.log");
+    let empty = directory.path().join("mix_clat.2.log");
     fs::write(&empty, "").unwrap();
-    files.push(&empty);
+    let no_submissions = directory.path().join("mix_slat.2.log");
+    fs::write(&no_submissions, "").unwrap();
+    files.extend([empty.as_path(), &no_submissions]);
     let runs = read_execution(&files).unwrap();
     assert_eq!(runs.len(), 1);
     let read: Vec<_> =
@@ -114,7 +116,7 @@ fn counts_of_intervals_are_added() {
 }
 
 #[test]
-fn what_a_log_does_not_say_is_not_guessed() {
+fn logs_without_a_known_quantity_or_unit_are_refused() {
     let intervals = "500, 3200, 0, 0, 0\n1000, 3208, 0, 0, 0\n";
     assert!(parse("x.log", intervals).unwrap_err().contains("only its name says what it measures"));
     let old = intervals.replace(", 0\n", "\n");

@@ -71,6 +71,7 @@ impl From<Purpose> for OpenFlags {
             Purpose::Write => OpenFlags::WRITE,
             Purpose::Create => OpenFlags::WRITE.creating(0o644),
             Purpose::Append => OpenFlags::APPEND,
+            Purpose::Both => OpenFlags::READ_WRITE,
         }
     }
 }
@@ -82,6 +83,19 @@ pub enum Flush {
     Data,
     /// Everything: fsync.
     All,
+    /// The pages of a range, without metadata: sync_file_range.
+    Range(FlushRange),
+}
+
+/// A range of a file, and the steps of sync_file_range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FlushRange {
+    /// The first byte.
+    pub offset: u64,
+    /// The number of bytes.
+    pub length: u64,
+    /// SYNC_FILE_RANGE_WAIT_BEFORE, SYNC_FILE_RANGE_WRITE and SYNC_FILE_RANGE_WAIT_AFTER.
+    pub flags: u32,
 }
 
 impl Setup {
@@ -112,6 +126,8 @@ pub enum Purpose {
     Create,
     /// Writing at its end.
     Append,
+    /// Reading and overwriting it through one descriptor.
+    Both,
 }
 
 /// The open files, by slot. Its size is fixed, so it never allocates.
@@ -165,6 +181,14 @@ pub(crate) fn flush(file: impl AsFd, what: Flush) -> Result<(), Errno> {
     retry_on_intr(|| match what {
         Flush::Data => rustix::fs::fdatasync(&file),
         Flush::All => rustix::fs::fsync(&file),
+        Flush::Range(FlushRange { offset, length, flags }) => {
+            let file = file.as_fd().as_raw_fd();
+            // SAFETY: the call takes no pointer, and the descriptor is open.
+            match unsafe { libc::sync_file_range(file, offset as libc::off64_t, length as libc::off64_t, flags) } {
+                0 => Ok(()),
+                _ => Err(last_errno()),
+            }
+        }
     })
 }
 

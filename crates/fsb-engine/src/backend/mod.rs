@@ -29,6 +29,7 @@ mod session;
 mod skeleton;
 pub(crate) mod stdio;
 pub(crate) mod uring;
+mod vectored;
 
 use fsb_model::nearest::unknown;
 use fsb_model::{Bytes, CacheState};
@@ -36,7 +37,7 @@ use fsb_model::{Bytes, CacheState};
 use crate::EngineError;
 use crate::memory::PAGE;
 pub(crate) use file_backend::FileBackend;
-pub use files::{Directory, Flush, OpenFlags, Purpose, RangeLock, Setup, Slot};
+pub use files::{Directory, Flush, FlushRange, OpenFlags, Purpose, RangeLock, Setup, Slot};
 pub use fsb_model::observed::Direct;
 pub use session::{Backend, Capabilities, ProbeTarget};
 pub use session::{Completion, IoRequest, Queued, Session, Verb};
@@ -49,6 +50,9 @@ pub static REGISTRY: &[&dyn Backend] = &[
     &psync::OSYNC,
     &psync::DSYNC,
     &psync::Psyncv,
+    &vectored::PREADV2,
+    &vectored::PREADV2_DIRECT,
+    &vectored::PREADV2_HIPRI,
     &lseek::LSEEK,
     &lseek::LSEEK_DIRECT,
     &mmap::MMAP,

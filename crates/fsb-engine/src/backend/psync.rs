@@ -48,8 +48,7 @@ pub(crate) static OSYNC: FileBackend = FileBackend {
 pub(crate) static DSYNC: FileBackend = FileBackend {
     name: "dsync",
     about: "pread and pwrite through the page cache; each write returns when its data is durable (O_DSYNC)",
-    // rustix 1.1 has O_SYNC under the name DSYNC.
-    flags: OFlags::from_bits_retain(libc::O_DSYNC as u32),
+    flags: fsb_sys::open_flags::DSYNC,
     capabilities: Capabilities { synced: true, ..Capabilities::PLAIN },
     session: open_session,
 };

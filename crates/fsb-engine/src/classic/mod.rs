@@ -711,6 +711,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_opened_with_the_requested_durability() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("f");
+        std::fs::write(&path, "x").unwrap();
+        for (sync, data_sync, expected) in
+            [(false, false, 0), (false, true, libc::O_DSYNC), (true, false, libc::O_SYNC), (true, true, libc::O_SYNC)]
+        {
+            let phase = Phase { sync, data_sync, ..phase(Operation::Write, &path, 0) };
+            let file = open::open_for(&phase, false).unwrap();
+            let flags = rustix::fs::fcntl_getfl(&file).unwrap().bits() as i32;
+            assert_eq!(flags & libc::O_SYNC, expected, "sync {sync}, data_sync {data_sync}");
+        }
+    }
+
+    #[test]
     fn an_interrupted_group_ends_before_it_starts() {
         let directory = tempfile::tempdir().unwrap();
         let phases = [phase(Operation::Write, &directory.path().join("f"), 0)];

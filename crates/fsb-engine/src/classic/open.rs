@@ -617,9 +617,9 @@ fn empty(path: &Path) -> Result<(), EngineError> {
 
 /// Opens a file for a phase, with IOzone's flags. `together` is whether the phase is one of several that run at once:
 /// those create the file when they open it.
-fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
+pub(super) fn open_for(phase: &Phase, together: bool) -> Result<OwnedFd, EngineError> {
     let sync = |flag: bool, flags: OFlags| if flag { flags } else { OFlags::empty() };
-    let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, OFlags::DSYNC);
+    let written = OFlags::RDWR | sync(phase.sync, OFlags::SYNC) | sync(phase.data_sync, fsb_sys::open_flags::DSYNC);
     let flags = match phase.operation {
         Operation::Write | Operation::Pwrite if together => written | OFlags::CREATE,
         Operation::RandomRead if together => OFlags::RDONLY,

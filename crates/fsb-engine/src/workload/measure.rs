@@ -2,6 +2,7 @@
 //! phases.
 
 use fsb_model::{CacheState, Durability};
+use rustix::fs::OFlags;
 
 use super::spec::Spec;
 use crate::backend::{Backend, Capabilities, Direct, ProbeTarget, Purpose, Verb};
@@ -83,7 +84,7 @@ pub(crate) fn measure_set<C: ThreadJob>(
         // Data that preparation left in the cache would look as if direct I/O had put it there.
         let past_cache = direct && subject.interest == Interest::Data;
         let there = subject.content != Content::Directories;
-        let evict = there && (past_cache || (context.evict && profile.cache.begins_cold()));
+        let evict = there && (past_cache || context.evict);
         // Data that the work is yet to write cannot be brought into the cache beforehand.
         let cache = if subject.content == Content::Full { profile.cache } else { CacheState::Any };
         let ready = fileset::ready(&views, &set.layout, subject.interest, cache, evict)?;
@@ -144,7 +145,7 @@ impl Spec {
     pub(crate) fn io_options(&self, purpose: Purpose, rank: u32) -> IoOptions {
         let (verb, kind) = match purpose {
             Purpose::Read => (Verb::Read, OperationKind::Read),
-            Purpose::Write | Purpose::Append => (Verb::Write, OperationKind::Write),
+            Purpose::Write | Purpose::Append | Purpose::Both => (Verb::Write, OperationKind::Write),
             Purpose::Create => (Verb::Write, OperationKind::Create),
         };
         IoOptions {
@@ -162,6 +163,9 @@ impl Spec {
             batch: self.batch,
             verify: false,
             lock: None,
+            open_flags: OFlags::empty(),
+            evict_passes: false,
+            advice: None,
         }
     }
 }

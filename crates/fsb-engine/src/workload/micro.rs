@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use fsb_model::metric::ITERATION_TIME;
 use fsb_model::{Access, Bytes, CacheState, Params};
+use rustix::fs::OFlags;
 
 use super::job::{Job, Workload};
 use super::label;
@@ -219,6 +220,9 @@ impl MicroJob {
             batch: 1,
             verify: false,
             lock: None,
+            open_flags: OFlags::empty(),
+            evict_passes: false,
+            advice: None,
         }
     }
 }

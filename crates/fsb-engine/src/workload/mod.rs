@@ -95,6 +95,7 @@ pub static REGISTRY: &[&dyn Workload] = &[
     &read_write::BACKWARD_READ,
     &read_write::RECORD_REWRITE,
     &read_write::STRIDE_READ,
+    &read_write::STRIDE_WRITE,
     &read_write::FWRITE,
     &read_write::FREWRITE,
     &read_write::FREAD,

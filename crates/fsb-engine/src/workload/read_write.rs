@@ -158,6 +158,17 @@ pub(super) static STRIDE_READ: RecordWorkload = RecordWorkload {
     ..RecordWorkload::BASE
 };
 
+pub(super) static STRIDE_WRITE: RecordWorkload = RecordWorkload {
+    name: "stride-write",
+    operation: "stride_write",
+    about: "write every 17th record of files without data (stride), then every 17th from the second on, until all are written",
+    action: RecordAction::Write,
+    before: Before::Holes,
+    access: &[Access::Strided],
+    cache: Some(&[CacheState::Any]),
+    ..RecordWorkload::BASE
+};
+
 pub(super) static FWRITE: RecordWorkload = RecordWorkload {
     name: "fwrite",
     operation: "fwrite",

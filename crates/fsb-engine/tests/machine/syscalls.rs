@@ -315,6 +315,20 @@ fn files_are_opened_as_the_backend_says() {
     }
 }
 
+/// As filebench does on Linux.
+#[test]
+fn a_flow_opens_files_of_durable_steps_with_o_sync() {
+    needs!(program "strace");
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let flow = "name = \"f\"\n[[fileset]]\nname = \"data\"\nfiles = 1\nsize = \"64K\"\npreallocated = 1.0\n\
+        [[thread]]\nname = \"t\"\nthreads = 1\nsteps = [\n\
+        { op = \"open\", set = \"data\", fd = 1 },\n{ op = \"write\", fd = 1, size = \"4K\", dsync = true },\n\
+        { op = \"close\", fd = 1 },\n]\n";
+    let calls = calls_and_lines(root.path(), "openat", 4, &json!({ "name": "flow", "flow": flow }));
+    let written: Vec<&String> = calls.iter().map(|(_, line)| line).filter(|line| line.contains("O_RDWR")).collect();
+    assert!(!written.is_empty() && written.iter().all(|line| line.contains("O_SYNC")), "{calls:?}");
+}
+
 #[test]
 fn mappings_and_streams_make_the_requested_calls() {
     needs!(program "strace");

@@ -78,6 +78,8 @@ fn count() {
         json!({"name": "random-mix", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "sequential-mix", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "sparse-write", "file_size": "4M", "block_size": "4K"}),
+        json!({"name": "stride-write", "file_size": "4M", "block_size": "4K", "allocate": "blocks"}),
+        json!({"name": "random-mix", "file_size": "4M", "block_size": "4K", "backend": "libaio", "depth": 8}),
         json!({"name": "random-read", "file_size": "4M", "block_size": "4K", "sequential": "30%"}),
         json!({"name": "read-modify-write", "file_size": "4M", "block_size": "4K"}),
         json!({"name": "preadv", "file_size": "4M", "block_size": "4K"}),

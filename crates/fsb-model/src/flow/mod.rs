@@ -435,7 +435,8 @@ pub struct FlowStep {
     /// Bytes of each file within which random positions are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working_set: Option<Bytes>,
-    /// Writes with O_DSYNC: the call returns when the data is on the device.
+    /// Opens the file with O_SYNC, as filebench does for `dsync` on Linux: a write returns when its data and attributes
+    /// are on the device.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dsync: bool,
     /// Uses O_DIRECT.
@@ -675,7 +676,7 @@ impl Serialize for Width {
 
 impl Flow {
     /// Returns whether the flow writes, and each write is on the device before its thread closes the file: the write
-    /// goes with O_DSYNC, or an fsync follows before the close.
+    /// goes with `dsync`, or an fsync follows before the close.
     pub fn is_durable_each(&self) -> bool {
         let mut writes = false;
         for thread in &self.threads {

@@ -994,6 +994,7 @@ impl Case<'_, '_> {
             clock: clock(fake, self.slowed(at), clock_seed, trial.slot),
             units,
             background: false,
+            processors: Vec::new(),
         }
     }
 

@@ -124,7 +124,7 @@ pub static REGISTRY: &[Suite] = &[
     },
     Suite {
         name: "oltp",
-        about: "filebench's database: 200 readers, ten writers and a log, tied by semaphores, O_DSYNC.",
+        about: "filebench's database: 200 readers, ten writers and a log, tied by semaphores, O_SYNC.",
         machine: Some("database"),
         text: include_str!("oltp.toml"),
     },

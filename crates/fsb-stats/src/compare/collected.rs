@@ -401,6 +401,14 @@ impl Collected {
         told.then(|| (self.sessions.len().min(self.run_count()), self.sessions == other.sessions))
     }
 
+    /// Returns the command that the set consists of, if its tool names workloads by their commands and there is one.
+    pub(super) fn only_command(&self) -> Option<&str> {
+        self.tool().filter(|tool| NAMED_BY_COMMAND.contains(tool))?;
+        let mut names = self.columns.iter().map(|column| column.key.workload.as_deref());
+        let first = names.next()??;
+        names.all(|name| name == Some(first)).then_some(first)
+    }
+
     /// Returns the tool of the first run.
     pub fn tool(&self) -> Option<&str> {
         self.tools.texts.first().map(String::as_str)
@@ -714,8 +722,12 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     parts.into_iter().map(|(key, columns)| table(key, columns)).collect()
 }
 
-/// Returns operations that sets of different tools name differently (fio by its job, IOzone not at all) although each
-/// has only one of them. There the name distinguishes nothing and would only prevent the comparison.
+/// Tools that name a workload by its command, which contains the path of the file system.
+const NAMED_BY_COMMAND: [&str; 1] = ["hyperfine"];
+
+/// Returns operations that sets name differently although each has only one of them: sets of different tools (fio has
+/// its job, IOzone no name), and sets of a command. There the name distinguishes nothing and would only prevent the
+/// comparison.
 fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let mut names: HashMap<&str, Vec<HashSet<Option<&str>>>> = HashMap::new();
     for (place, set) in sets.iter().enumerate() {
@@ -727,7 +739,8 @@ fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
         let owners = sets.iter().zip(by_set).filter(|(_, names)| !names.is_empty());
         let tools: HashSet<_> = owners.map(|(set, _)| set.tool()).collect();
-        tools.len() > 1 && by_set.iter().all(|names| names.len() <= 1)
+        let by_command = tools.iter().all(|tool| tool.is_some_and(|tool| NAMED_BY_COMMAND.contains(&tool)));
+        (tools.len() > 1 || by_command) && by_set.iter().all(|names| names.len() <= 1)
     };
     names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()
 }

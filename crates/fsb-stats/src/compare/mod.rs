@@ -69,10 +69,12 @@ pub fn compare_collected(
     single: Single<'_>,
 ) -> Result<Document, AnalysisError> {
     let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
+    let commands = different_commands(&sets);
     let every = tables(&mut sets, request.baseline);
     let sets = &*sets;
     let coverage = coverage(sets, &every);
     let mut warnings = warnings(sets, &every, request);
+    warnings.extend(commands);
     let fewest = sets.len().min(2);
     let shared = collected::shared(every, fewest);
     let mut urgent = failures(sets);
@@ -577,6 +579,15 @@ fn commands(sets: &[Collected]) -> Option<String> {
     let named = all.iter().take(NAMED).map(|(set, options)| format!("{}: {options}", set.name));
     let more = if all.len() > NAMED { "; …" } else { "" };
     Some(format!("the sets were made with different options ({}{more})", named.collect::<Vec<_>>().join("; ")))
+}
+
+/// Warns of sets of different commands, which are compared because each has only one.
+fn different_commands(sets: &[Collected]) -> Option<String> {
+    let commands: Vec<(&str, &str)> =
+        sets.iter().map(|set| Some((set.name.as_str(), set.only_command()?))).collect::<Option<_>>()?;
+    let differs = commands.windows(2).any(|pair| pair[0].1 != pair[1].1);
+    let named: Vec<String> = commands.iter().map(|(set, command)| format!("{set}: {command}")).collect();
+    differs.then(|| format!("each set has one command, and they differ: {}", some(&named, NAMED)))
 }
 
 /// Options of a tool that take the name of a file or directory, which differs without any effect.

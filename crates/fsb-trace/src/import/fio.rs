@@ -1,9 +1,10 @@
-//! fio's logs of I/O, `write_iolog=FILE`: version 2 without times, version 3 with milliseconds.
+//! fio's logs of I/O, `write_iolog=FILE`: version 2 without times, version 3 with microseconds since the start of the job
+//! (fio 3.33).
 
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::importer::{LATEST, each, nanoseconds};
+use super::importer::{LATEST, each};
 use super::{Any, Imported, Importer};
 use crate::call::{CallKind, flags};
 use crate::resolve::{Past, RawCall, Resolver, Sink, Times};
@@ -15,6 +16,9 @@ pub(super) const IMPORTER: Importer = Importer {
     recognise: |head| head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog"),
     read,
 };
+
+/// Begins to write the range, and does not wait.
+const SYNC_FILE_RANGE_WRITE: u32 = 2;
 
 /// The process of all calls.
 const TASK: u32 = 1;
@@ -55,11 +59,8 @@ impl Log {
     fn line(&mut self, text: &str, sink: &mut Any<'_>) -> Result<Option<()>, TraceError> {
         let mut words = text.split_whitespace();
         if self.timed {
-            // Milliseconds since the beginning.
-            let Some(time) = words.next().and_then(|word| nanoseconds(word)?.checked_div(1000)) else {
-                return Ok(None);
-            };
-            self.now = self.now.max(time);
+            let Some(time_us) = words.next().and_then(|word| word.parse::<u64>().ok()) else { return Ok(None) };
+            self.now = self.now.max(time_us.saturating_mul(1000).min(LATEST));
         }
         let (Some(file), Some(action)) = (words.next(), words.next()) else { return Ok(None) };
         let mut number = || words.next().and_then(|word| word.parse::<u64>().ok());
@@ -91,6 +92,10 @@ impl Log {
             "trim" => moves(CallKind::Allocate).map(|raw| RawCall { flags: 3, ..raw }),
             "sync" => Some(on(CallKind::Sync)),
             "datasync" => Some(on(CallKind::DataSync)),
+            // The log has neither the range nor the flags: the whole file, as with sync_file_range=write:N.
+            "sync_file_range" => {
+                Some(RawCall { offset: Some(0), flags: SYNC_FILE_RANGE_WRITE, ..on(CallKind::SyncRange) })
+            }
             _ => None,
         };
         let Some(raw) = raw else { return Ok(None) };

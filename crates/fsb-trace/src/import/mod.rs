@@ -37,7 +37,7 @@ mod tests {
 
     use super::*;
     use crate::call::{Call, flags};
-    use crate::{CallKind, Header, Initial, Names, Reader, State, Totals, TracePart, Writer};
+    use crate::{CallKind, Gap, Header, Initial, Names, Reader, State, Totals, TraceNote, TracePart, Unseen, Writer};
 
     fn imported(text: &str, root: &str) -> (Vec<Call>, Vec<Initial>, Names, Imported) {
         let importer = find(text.as_bytes()).unwrap();
@@ -108,6 +108,145 @@ mod tests {
         assert_eq!(files, [(&b"data"[..], &State::Directory), (&b"data/in\".txt"[..], &size)]);
     }
 
+    /// Returns the import of these lines of strace, each a call of one process that works in /srv/app.
+    fn of_strace(lines: &[&str]) -> (Vec<Call>, Vec<Initial>, Names, Imported) {
+        let line = |(at, line): (usize, &&str)| format!("100 1700000000.{:06} {line} <0.000010>\n", at * 100);
+        imported(&lines.iter().enumerate().map(line).collect::<String>(), "/srv/app")
+    }
+
+    /// The lines of strace 6.1 for cp of coreutils 9.1, sendfile and splice of Python 3.11.
+    #[test]
+    fn data_from_outside_the_root_is_written() {
+        let (calls, _, names, summary) = of_strace(&[
+            r#"openat(AT_FDCWD, "/elsewhere/big", O_RDONLY) = 3"#,
+            r#"openat(AT_FDCWD, "big", O_RDWR|O_CREAT|O_EXCL, 0644) = 4"#,
+            "ioctl(4, BTRFS_IOC_CLONE or FICLONE, 3) = -1 EOPNOTSUPP (Operation not supported)",
+            "copy_file_range(3, NULL, 4, NULL, 9223372035781033984, 0) = 3000000",
+            "copy_file_range(3, NULL, 4, NULL, 9223372035781033984, 0) = 0",
+            "sendfile(4, 3, [0] => [1000], 1000) = 1000",
+            "splice(5, NULL, 4, [8192], 4096, 0) = 4096",
+            "sendfile(9, 4, NULL, 500) = 500",
+        ]);
+        let (write, write_at) = (CallKind::Write, CallKind::WriteAt);
+        let expected = [
+            (write, 0, 3_000_000),
+            (write, 3_000_000, 0),
+            (write, 3_000_000, 1000),
+            (write_at, 8192, 4096),
+            (CallKind::Read, 3_001_000, 500),
+        ];
+        let moved: Vec<_> = calls[1..6].iter().map(|call| (call.kind, call.offset, call.result)).collect();
+        assert_eq!(moved, expected);
+        assert!(calls[1..6].iter().all(|call| call.handle == calls[0].handle && call.length == call.moved()));
+        assert_eq!(names.get(calls[0].name), b"big");
+        assert_eq!(summary.incomplete, []);
+        assert!(
+            summary.notes.contains(&TraceNote::Copied { times: 5, bytes: 3_005_596 }.into()),
+            "{:?}",
+            summary.notes
+        );
+    }
+
+    #[test]
+    fn a_clone_of_a_file_of_unknown_size_makes_a_trace_incomplete() {
+        let (calls, _, _, summary) = of_strace(&[
+            r#"openat(AT_FDCWD, "/elsewhere/big", O_RDONLY) = 3"#,
+            r#"openat(AT_FDCWD, "big", O_RDWR|O_CREAT|O_EXCL, 0644) = 4"#,
+            "ioctl(4, BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3, src_offset=4096, src_length=8192, dest_offset=16384}) = 0",
+            "ioctl(4, BTRFS_IOC_CLONE or FICLONE, 3) = 0",
+        ]);
+        assert_eq!((calls[1].kind, calls[1].offset, calls[1].result), (CallKind::WriteAt, 16_384, 8192));
+        assert_eq!(summary.incomplete, [Gap::new(Unseen::Outside, 1).into()]);
+        assert_eq!(calls.len(), 2);
+    }
+
+    #[test]
+    fn copies_within_the_root_keep_their_names_and_offsets() {
+        let (calls, initial, names, _) = of_strace(&[
+            r#"openat(AT_FDCWD, "a", O_RDONLY) = 3"#,
+            r#"openat(AT_FDCWD, "b", O_RDWR|O_CREAT, 0644) = 4"#,
+            "copy_file_range(3, [10], 4, [20], 500, 0) = 500",
+            "copy_file_range(3, NULL, 4, NULL, 700, 0) = 700",
+            "sendfile(4, 3, [0] => [100], 100) = 100",
+            "ioctl(4, BTRFS_IOC_CLONE or FICLONE, 3) = 0",
+            "ioctl(4, BTRFS_IOC_CLONE_RANGE or FICLONERANGE, {src_fd=3, src_offset=0, src_length=4096, dest_offset=8192}) = 0",
+            "ioctl(3, BTRFS_IOC_FILE_EXTENT_SAME or FIDEDUPERANGE, {src_offset=0, src_length=4096, dest_count=2, info=[{dest_fd=4, dest_offset=8192}, {dest_fd=4, dest_offset=0}]} => {info=[{bytes_deduped=4096, status=0}, {bytes_deduped=0, status=1}]}) = 0",
+            "write(4, \"x\", 1) = 1",
+        ]);
+        let copies: Vec<_> =
+            calls[2..9].iter().map(|call| (call.name(), call.offset, call.target, call.result)).collect();
+        let expected = [
+            ("copy_file_range", 10, 20, 500),
+            ("copy_file_range", 0, 0, 700),
+            ("sendfile", 0, 700, 100),
+            ("FICLONE", 0, 0, 0),
+            ("FICLONERANGE", 0, 8192, 0),
+            ("FIDEDUPERANGE", 0, 8192, 0),
+            ("FIDEDUPERANGE", 0, 0, 0),
+        ];
+        assert_eq!(copies, expected);
+        assert_eq!(calls[9].offset, 800, "where the copies left it");
+        let size = initial.iter().find(|initial| names.get(initial.name) == b"a").map(|initial| initial.state.clone());
+        assert_eq!(size, Some(State::File { size: 4096, data: None }));
+    }
+
+    #[test]
+    fn names_from_outside_the_root_begin_in_a_directory_of_their_own() {
+        let (calls, initial, names, summary) = of_strace(&[
+            r#"rename("/elsewhere/one", "one") = 0"#,
+            r#"link("/elsewhere/two", "two") = 0"#,
+            r#"rename("one", "/elsewhere/gone") = 0"#,
+            r#"rename("/elsewhere/gone", "back") = 0"#,
+            r#"renameat2(AT_FDCWD, "/elsewhere/x", AT_FDCWD, "x", 0) = -1 EXDEV (Invalid cross-device link)"#,
+            r#"openat(AT_FDCWD, "back", O_RDONLY) = 3"#,
+            "read(3, \"\"..., 4096) = 4096",
+        ]);
+        let made: Vec<_> =
+            calls[..4].iter().map(|call| (call.kind, names.get(call.name), names.get(call.second))).collect();
+        let expected = [
+            (CallKind::Rename, &b".fsb-outside/1"[..], &b"one"[..]),
+            (CallKind::Link, b".fsb-outside/2", b"two"),
+            (CallKind::Rename, b"one", b".fsb-outside/3"),
+            (CallKind::Rename, b".fsb-outside/3", b"back"),
+        ];
+        assert_eq!(made, expected);
+        assert_eq!((calls[4].kind, summary.outside), (CallKind::Open, 1), "the failed rename is left out");
+        let states: Vec<_> = initial.iter().map(|initial| (names.get(initial.name), &initial.state)).collect();
+        let (read, empty) = (State::File { size: 4096, data: None }, State::File { size: 0, data: None });
+        let expected =
+            [(&b".fsb-outside"[..], &State::Directory), (b".fsb-outside/1", &read), (b".fsb-outside/2", &empty)];
+        assert_eq!(states, expected);
+        assert!(summary.notes.contains(&TraceNote::Crossed { times: 4 }.into()));
+    }
+
+    #[test]
+    fn durable_writes_attributes_and_syncs_of_mappings_are_imported() {
+        let (calls, _, names, summary) = of_strace(&[
+            r#"openat(AT_FDCWD, "f", O_RDWR|O_CREAT|O_DSYNC, 0644) = 3"#,
+            "pwritev2(3, [{iov_base=\"abc\", iov_len=3}], 1, 100, RWF_DSYNC) = 3",
+            "pwritev2(3, [{iov_base=\"abc\", iov_len=3}], 1, -1, RWF_SYNC|RWF_APPEND) = 3",
+            r#"setxattr("f", "user.a", "xx", 2, XATTR_CREATE) = 0"#,
+            r#"fsetxattr(3, "user.b", "yyy", 3, 0) = 0"#,
+            r#"removexattr("f", "user.a") = 0"#,
+            "mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 4096) = 0x7fc70cde4000",
+            "msync(0x7fc70cde5000, 4096, MS_SYNC) = 0",
+            r#"fchown(3, 0, 0) = 0"#,
+            r#"utimensat(AT_FDCWD, "f", NULL, 0) = 0"#,
+        ]);
+        assert_eq!(calls[0].flags & (flags::DATA_SYNC | flags::SYNC), flags::DATA_SYNC);
+        assert_eq!((calls[1].kind, calls[1].offset, calls[1].flags), (CallKind::WriteAt, 100, flags::DATA_SYNC));
+        assert_eq!((calls[2].kind, calls[2].flags), (CallKind::Write, flags::SYNC | flags::APPEND));
+        let named: Vec<_> = calls[3..6].iter().map(|call| (call.name(), names.get(call.second), call.length)).collect();
+        assert_eq!(
+            named,
+            [("setxattr", &b"user.a"[..], 2), ("fsetxattr", b"user.b", 3), ("removexattr", b"user.a", 0)]
+        );
+        assert_eq!((calls[7].name(), calls[7].offset, names.get(calls[7].name)), ("msync", 8192, &b"f"[..]));
+        assert_eq!([calls[8].name(), calls[9].name()], ["fchown", "utimensat"]);
+        let mapped = Gap { files: vec!["f".to_owned()], ..Gap::new(Unseen::SharedMapping, 1) };
+        assert_eq!(summary.incomplete, [mapped.into()]);
+    }
+
     #[test]
     fn fio_logs_are_calls_on_files_below_the_root() {
         let log = "fio version 2 iolog\n/data/f add\n/data/f open\n/data/f write 0 4096\n/data/f read 8192 4096\n\
@@ -126,13 +265,24 @@ mod tests {
         assert_eq!(calls[4].start_ns, 100_000);
         assert_eq!(names.get(calls[0].name), b"data/f");
         assert!(initial.iter().any(|initial| initial.state == State::File { size: 12_288, data: None }));
-        let timed = "fio version 3 iolog\n0 f add\n0 f open\n5 f write 0 512\n12 f read 0 512\n15 f close\n";
-        let (calls, ..) = imported(timed, "/");
-        assert_eq!(calls.iter().map(|call| call.start_ns).collect::<Vec<_>>()[1..3], [5_000_000, 12_000_000]);
         let wrong = "fio version 2 iolog\nf open\nf walk 1 2\n";
         let mut writer = Writer::new(Vec::new(), &Header::default()).unwrap();
         let error = (fio::IMPORTER.read)(&mut Cursor::new(wrong), b"/", &mut writer).unwrap_err();
         assert_eq!(error.to_string(), "line 3: it is not a line of an iolog");
+    }
+
+    /// The job has a think time of 250 ms before each of its eight reads and writes.
+    #[test]
+    fn times_of_a_log_that_fio_wrote_are_microseconds() {
+        let (calls, _, names, _) = imported(include_str!("../golden/fio-3.33.iolog"), "/");
+        let moves: Vec<&Call> = calls.iter().filter(|call| call.kind.moves()).collect();
+        assert_eq!((moves.len(), moves[0].start_ns), (8, 121_000));
+        let apart = moves.windows(2).map(|two| two[1].start_ns - two[0].start_ns);
+        assert!(apart.clone().all(|ns| (250_000_000..300_000_000).contains(&ns)), "{:?}", apart.collect::<Vec<_>>());
+        assert_eq!(names.get(calls[0].name), b"data");
+        let count = |kind: CallKind| calls.iter().filter(|call| call.kind == kind).count();
+        let syncs = [CallKind::Sync, CallKind::DataSync, CallKind::SyncRange].map(count);
+        assert_eq!(syncs, [1, 2, 1], "fsync, fdatasync, sync_file_range");
     }
 
     #[test]

@@ -129,6 +129,14 @@ impl Log {
             Some(Meaning::CloseRange(first, last)) if worked => {
                 self.resolver.close_range(process, (first, last), false, start_ns, sink)
             }
+            Some(Meaning::Copies(copies)) => {
+                for raw in copies {
+                    if let Some(begun) = self.resolver.begin(process, &raw, sink)? {
+                        self.resolver.end(process, begun, call.result, times, sink)?;
+                    }
+                }
+                Ok(())
+            }
             Some(Meaning::Uring) => {
                 self.resolver.unseen(Unseen::Uring);
                 Ok(())
@@ -336,6 +344,8 @@ fn error(name: &str) -> i32 {
 #[derive(Debug)]
 enum Meaning {
     File(Owned),
+    /// Several copies by one call.
+    Copies(Vec<RawCall<'static>>),
     Make(Shared),
     Wait,
     Execute,
@@ -390,6 +400,22 @@ impl At<'_> {
         self.word(at).is_some_and(|word| word.split(['|', '=', ',', '{', '}', ' ']).any(|one| one == flag))
     }
 
+    /// Returns the offset that an argument points to: `[8192]`, or `[0] => [1000]` if the call changes it.
+    fn pointed(&self, at: usize) -> Option<u64> {
+        self.word(at)?.strip_prefix('[')?.split(']').next()?.parse().ok()
+    }
+
+    /// Returns the value of a field of a structure.
+    fn field(&self, at: usize, name: &str) -> Option<u64> {
+        field(self.word(at)?, name)
+    }
+
+    /// Returns the flags RWF_* of a write.
+    fn write_flags(&self, at: usize) -> u32 {
+        let known = [("RWF_DSYNC", flags::DATA_SYNC), ("RWF_SYNC", flags::SYNC), ("RWF_APPEND", flags::APPEND)];
+        known.iter().filter(|(name, _)| self.has(at, name)).fold(0, |all, (_, flag)| all | flag)
+    }
+
     fn path(&self, at: usize) -> Option<Vec<u8>> {
         text(self.word(at)?)
     }
@@ -417,6 +443,11 @@ impl At<'_> {
         ];
         known.iter().filter(|(name, _)| self.has(at, name)).fold(0, |all, (_, flag)| all | flag)
     }
+}
+
+fn field(text: &str, name: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(&format!("{name}="))?;
+    rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 fn file(raw: RawCall<'static>) -> Option<Meaning> {
@@ -493,8 +524,12 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "writev" => file(pieces(CallKind::Write)?),
         "pread64" | "pread" => file(placed(moved(CallKind::ReadAt))?),
         "pwrite64" | "pwrite" => file(placed(moved(CallKind::WriteAt))?),
+        "preadv2" if at.word(3) == Some("-1") => file(pieces(CallKind::Read)?),
         "preadv" | "preadv2" => file(placed(pieces(CallKind::ReadAt))?),
-        "pwritev" | "pwritev2" => file(placed(pieces(CallKind::WriteAt))?),
+        "pwritev2" if at.word(3) == Some("-1") => {
+            file(RawCall { flags: at.write_flags(4), ..pieces(CallKind::Write)? })
+        }
+        "pwritev" | "pwritev2" => file(RawCall { flags: at.write_flags(4), ..placed(pieces(CallKind::WriteAt))? }),
         "lseek" | "_llseek" => {
             let whence = ["SEEK_SET", "SEEK_CUR", "SEEK_END", "SEEK_DATA", "SEEK_HOLE"];
             let flags = whence.iter().position(|word| at.has(2, word)).unwrap_or_default() as u32;
@@ -542,14 +577,6 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "readlink" => name(CallKind::ReadLink, 0),
         "readlinkat" => named(at.on(CallKind::ReadLink)?, at.path(1)?),
         "getdents64" | "getdents" => file(RawCall { length: length(2), ..at.on(CallKind::List)? }),
-        "copy_file_range" => file(RawCall { other: at.fd(2)?, length: at.number(4)?, ..at.on(CallKind::Copy)? }),
-        "sendfile" | "sendfile64" => {
-            let raw = RawCall { fd: at.fd(1)?, other: at.fd(0)?, flags: flags::SEND, ..RawCall::new(CallKind::Copy) };
-            file(RawCall { length: at.number(3)?, ..raw })
-        }
-        "ioctl" if at.has(1, "FICLONE") => {
-            file(RawCall { fd: at.fd(2)?, other: at.fd(0)?, flags: flags::CLONE, ..RawCall::new(CallKind::Copy) })
-        }
         "mmap" | "mmap2" if at.fd(4).is_some_and(|fd| fd >= 0) => {
             let stores = at.has(2, "PROT_WRITE") && at.has(3, "MAP_SHARED");
             let flags = if stores { flags::SHARED_WRITABLE } else { 0 };
@@ -560,6 +587,10 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
                 flags,
                 ..RawCall::new(CallKind::Map)
             })
+        }
+        "msync" => {
+            let flags = if at.has(2, "MS_SYNC") { flags::WAIT } else { 0 };
+            file(RawCall { offset: at.number(0), length: at.number(1)?, flags, ..RawCall::new(CallKind::SyncMapping) })
         }
         "fadvise64" => file(RawCall { offset: at.number(1), length: at.number(2)?, ..at.on(CallKind::Advise)? }),
         "fchmod" => attributes(at.on(CallKind::Attributes), flags::MODE),
@@ -582,6 +613,58 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "execve" | "execveat" => Some(Meaning::Execute),
         "io_uring_setup" => Some(Meaning::Uring),
         "io_submit" => Some(Meaning::Asynchronous),
+        _ => copies(&at).or_else(|| extended_attribute(&at)),
+    }
+}
+
+/// Returns the meaning of a call that moves data between two descriptors.
+fn copies(at: &At<'_>) -> Option<Meaning> {
+    let copy = |from: Option<i32>, to: Option<i32>, flags: u32| {
+        Some(RawCall { fd: from?, other: to?, flags, ..RawCall::new(CallKind::Copy) })
+    };
+    match at.0.name {
+        "copy_file_range" | "splice" => {
+            let raw = RawCall { offset: at.pointed(1), target: at.pointed(3), ..copy(at.fd(0), at.fd(2), 0)? };
+            file(RawCall { length: at.number(4)?, ..raw })
+        }
+        "sendfile" | "sendfile64" => {
+            let raw = copy(at.fd(1), at.fd(0), flags::SEND)?;
+            file(RawCall { offset: at.pointed(2), length: at.number(3)?, ..raw })
+        }
+        "ioctl" if at.has(1, "FICLONE") => file(copy(at.fd(2), at.fd(0), flags::CLONE)?),
+        "ioctl" if at.has(1, "FICLONERANGE") => {
+            let from = at.field(2, "src_fd").and_then(|fd| i32::try_from(fd).ok());
+            let raw = copy(from, at.fd(0), flags::CLONE_RANGE)?;
+            let (offset, target) = (at.field(2, "src_offset"), at.field(2, "dest_offset"));
+            file(RawCall { offset, target, length: at.field(2, "src_length")?, ..raw })
+        }
+        "ioctl" if at.has(1, "FIDEDUPERANGE") => {
+            let (offset, length) = (at.field(2, "src_offset"), at.field(2, "src_length")?);
+            let destinations = at.word(2)?.split('{').filter(|part| part.contains("dest_fd="));
+            let copies = destinations.map(|part| {
+                let to = field(part, "dest_fd").and_then(|fd| i32::try_from(fd).ok());
+                let raw = copy(at.fd(0), to, flags::DEDUPLICATE)?;
+                Some(RawCall { offset, length, target: field(part, "dest_offset"), ..raw })
+            });
+            copies.collect::<Option<Vec<_>>>().map(Meaning::Copies)
+        }
         _ => None,
     }
+}
+
+/// Returns the meaning of a call that changes an extended attribute.
+fn extended_attribute(at: &At<'_>) -> Option<Meaning> {
+    let removes = at.0.name.contains("remove");
+    let has = |flag: &str, bit: u32| if at.has(4, flag) { bit } else { 0 };
+    let flags = if removes { flags::REMOVE } else { has("XATTR_CREATE", 1) | has("XATTR_REPLACE", 2) };
+    let length = if removes { 0 } else { at.number(3)? };
+    let (kind, fd, path) = match at.0.name {
+        "setxattr" | "lsetxattr" | "removexattr" | "lremovexattr" => {
+            (CallKind::SetAttributeName, AT_CWD, Some(at.path(0)?))
+        }
+        "fsetxattr" | "fremovexattr" => (CallKind::SetAttribute, at.fd(0)?, None),
+        _ => return None,
+    };
+    let raw = RawCall { fd, length, flags, ..RawCall::new(kind) };
+    Some(Meaning::File(Owned { raw, path, second: Some(at.path(1)?) }))
 }

@@ -4,26 +4,62 @@
 //! trace when the last holder releases it. Paths become names below the root; calls outside the root are counted and
 //! left out.
 
+mod copies;
+mod crossing;
+mod guesses;
+mod mappings;
+mod observation;
+mod outer;
+mod sink;
 mod tables;
+mod world;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::io::Write;
 
+use guesses::Guesses;
+use mappings::Mappings;
+use outer::{Crossing, Outer};
 use tables::{Held, Tables};
 
 use crate::call::{Call, CallKind, Initial, State, below, flags, is_inside, leads_down, normal, parent};
-use crate::{Gap, Remark, Remarks, TraceError, TraceNote, Unseen, Writer};
+use crate::{Gap, Remark, Remarks, TraceError, TraceNote, Unseen};
 
+pub use observation::{AT_CWD, RawCall, Times};
+pub use sink::Sink;
 pub use tables::Shared;
+pub(crate) use world::Past;
+pub use world::{Before, World};
 
 /// A call that has begun.
 #[derive(Debug)]
 pub struct Begun {
     call: Call,
     fd: i32,
+    /// The destination of a copy.
+    other: i32,
     path: Vec<u8>,
     close_on_exec: bool,
     appends: bool,
+    /// The call moves all requested bytes if it succeeds, and its result is 0.
+    moves_all: bool,
+    /// The names are on both sides of the border of the root.
+    crossing: Option<Crossing>,
+    /// The names of a rename within the root.
+    renamed: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Events of one kind whose calls the tracer cannot see.
+#[derive(Debug, Default)]
+struct Missed {
+    times: u64,
+    /// The first of the files that they concern.
+    files: Vec<String>,
+}
+
+/// Returns the text of an attribute in the names of a trace.
+fn attribute(name: &[u8]) -> Vec<u8> {
+    let text: Vec<u8> = name.iter().take(255).map(|byte| if *byte == b'/' { b'_' } else { *byte }).collect();
+    if !text.is_empty() && is_inside(&text) { text } else { b"attribute".to_vec() }
 }
 
 /// Converts the observations of a tracer to calls.
@@ -36,8 +72,12 @@ pub struct Resolver<W> {
     listed: HashSet<u32>,
     files: HashMap<(u64, u64), u32>,
     guesses: Guesses,
-    unseen: BTreeMap<Unseen, u64>,
+    outer: Outer,
+    mappings: Mappings,
+    unseen: BTreeMap<Unseen, Missed>,
     mapped: u64,
+    /// The calls that copied between the root and other files or pipes, and their bytes.
+    copies: (u64, u64),
     outside: u64,
     /// Whether a call named anything below the root but the root itself.
     is_root_used: bool,
@@ -56,8 +96,11 @@ impl<W: World> Resolver<W> {
             listed: HashSet::new(),
             files: HashMap::new(),
             guesses: Guesses::default(),
+            outer: Outer::default(),
+            mappings: Mappings::default(),
             unseen: BTreeMap::new(),
             mapped: 0,
+            copies: (0, 0),
             outside: 0,
             is_root_used: false,
             opened_outside: HashMap::new(),
@@ -104,7 +147,17 @@ impl<W: World> Resolver<W> {
 
     /// Counts an event whose calls the tracer cannot see.
     pub fn unseen(&mut self, what: Unseen) {
-        *self.unseen.entry(what).or_default() += 1;
+        self.unseen.entry(what).or_default().times += 1;
+    }
+
+    /// Counts an event whose calls on that file the tracer cannot see.
+    pub fn unseen_in(&mut self, what: Unseen, path: &[u8]) {
+        let file = below(&self.root, path).map(|name| String::from_utf8_lossy(name).into_owned());
+        let missed = self.unseen.entry(what).or_default();
+        missed.times += 1;
+        if let Some(file) = file.filter(|file| missed.files.len() < Gap::MOST_FILES && !missed.files.contains(file)) {
+            missed.files.push(file);
+        }
     }
 
     /// Returns whether a path is below the root.
@@ -171,71 +224,106 @@ impl<W: World> Resolver<W> {
     /// Begins a call. Returns `None` if the end of the call does not matter, for example because its file is outside
     /// the root.
     pub fn begin(&mut self, task: u32, raw: &RawCall<'_>, sink: &mut impl Sink) -> Result<Option<Begun>, TraceError> {
-        let mut call =
-            Call { lane: self.tables.lane(task), length: raw.length, flags: raw.flags, ..Call::new(raw.kind) };
-        let mut begun = Begun { call, fd: raw.fd, path: Vec::new(), close_on_exec: raw.close_on_exec, appends: false };
-        if let Some(path) = raw.path {
-            let Some(whole) = self.path_of(task, raw.fd, Some(path), raw.follows) else {
-                return Ok(self.is_outside());
-            };
-            let second = match raw.second {
-                Some(text) if raw.kind == CallKind::SymbolicLink => Some(self.link_text(&whole, text)),
-                Some(second) => match self.path_of(task, raw.other, Some(second), false) {
-                    Some(second) => below(&self.root, &second).map(<[u8]>::to_vec),
-                    None => None,
-                },
-                None => None,
-            };
-            let inside = below(&self.root, &whole).filter(|name| is_inside(name)).map(<[u8]>::to_vec);
-            if raw.kind == CallKind::Open {
-                begun.path.clone_from(&whole);
-            }
-            let Some(name) = inside.filter(|_| raw.second.is_none() || second.is_some()) else {
-                if raw.kind == CallKind::Open {
-                    begun.call.handle = u32::MAX;
-                    return Ok(Some(begun));
-                }
-                return Ok(self.is_outside());
-            };
-            self.is_root_used |= !name.is_empty();
-            call.name = self.know(&name, sink)?;
-            if let Some(second) = second {
-                call.second = match raw.kind {
-                    CallKind::SymbolicLink => sink.name(&second)?,
-                    _ => self.know(&second, sink)?,
-                };
-            }
-        } else if raw.kind == CallKind::SyncFileSystem && raw.fd == AT_CWD {
+        let call = Call { lane: self.tables.lane(task), length: raw.length, flags: raw.flags, ..Call::new(raw.kind) };
+        let begun = Begun {
+            call,
+            fd: raw.fd,
+            other: raw.other,
+            path: Vec::new(),
+            close_on_exec: raw.close_on_exec,
+            appends: false,
+            moves_all: false,
+            crossing: None,
+            renamed: None,
+        };
+        match (raw.kind, raw.path) {
+            (CallKind::Rename | CallKind::Link, Some(path)) => self.begin_on_names(task, raw, path, begun, sink),
+            (CallKind::SyncMapping, _) => self.begin_on_mapping(task, raw, begun, sink),
+            (_, Some(path)) => self.begin_on_name(task, raw, path, begun, sink),
             // sync(2): all file systems, so this one.
-        } else {
-            // The kernel may give the number to another thread before this call is seen to return.
-            if raw.kind == CallKind::Close {
-                let closed = self.tables.close(task, raw.fd).filter(|held| held.handle != 0);
-                return Ok(closed.map(|held| {
-                    (call.handle, call.offset) = (held.handle, held.place.get());
-                    Begun { call, ..begun }
-                }));
-            }
-            let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
-            // The resolver follows duplicates of descriptors outside the root as well.
-            if held.handle == 0 && raw.kind != CallKind::Duplicate {
-                return Ok(self.is_outside());
-            }
-            call.handle = held.handle;
-            call.offset = raw.offset.unwrap_or_else(|| held.place.get());
-            begun.appends = held.appends;
-            if raw.kind == CallKind::Copy {
-                call.other = self.tables.held(task, raw.other).map_or(0, |other| other.handle);
-                if call.other == 0 {
-                    return Ok(self.is_outside());
-                }
-            }
-            if raw.kind == CallKind::List && self.listed.insert(call.handle) {
-                let path = held.path.clone();
-                self.list(&path, sink)?;
-            }
+            (CallKind::SyncFileSystem, None) if raw.fd == AT_CWD => Ok(Some(begun)),
+            (CallKind::Close, None) => Ok(self.begin_close(task, begun)),
+            (CallKind::Copy, None) => Ok(self.begin_copy(task, raw, begun)),
+            (_, None) => self.begin_on_descriptor(task, raw, begun, sink),
         }
-        begun.call = call;
+    }
+
+    /// Begins a call on one name.
+    fn begin_on_name(
+        &mut self,
+        task: u32,
+        raw: &RawCall<'_>,
+        path: &[u8],
+        mut begun: Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Begun>, TraceError> {
+        let Some(whole) = self.path_of(task, raw.fd, Some(path), raw.follows) else { return Ok(self.is_outside()) };
+        let inside = below(&self.root, &whole).filter(|name| is_inside(name)).map(<[u8]>::to_vec);
+        if raw.kind == CallKind::Open {
+            begun.path.clone_from(&whole);
+        }
+        let Some(name) = inside else {
+            if raw.kind == CallKind::Open {
+                begun.call.handle = u32::MAX;
+                return Ok(Some(begun));
+            }
+            return Ok(self.is_outside());
+        };
+        self.is_root_used |= !name.is_empty();
+        begun.call.name = self.know(&name, sink)?;
+        if let Some(text) = raw.second {
+            begun.call.second = match raw.kind {
+                CallKind::SymbolicLink => sink.name(&self.link_text(&whole, text))?,
+                _ => sink.name(&attribute(text))?,
+            };
+        }
+        Ok(Some(begun))
+    }
+
+    /// Begins a close. The kernel may give the number to another thread before this call is seen to return.
+    fn begin_close(&mut self, task: u32, mut begun: Begun) -> Option<Begun> {
+        let held = self.tables.close(task, begun.fd).filter(|held| held.handle != 0)?;
+        (begun.call.handle, begun.call.offset) = (held.handle, held.place.get());
+        Some(begun)
+    }
+
+    /// Begins a call on one descriptor.
+    fn begin_on_descriptor(
+        &mut self,
+        task: u32,
+        raw: &RawCall<'_>,
+        mut begun: Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Begun>, TraceError> {
+        let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
+        // The resolver follows duplicates of descriptors outside the root as well.
+        if held.handle == 0 && raw.kind != CallKind::Duplicate {
+            return Ok(self.is_outside());
+        }
+        begun.call.handle = held.handle;
+        begun.call.offset = raw.offset.unwrap_or_else(|| held.place.get());
+        begun.appends = held.appends;
+        let path = held.path.clone();
+        match raw.kind {
+            CallKind::List if self.listed.insert(begun.call.handle) => self.list(&path, sink)?,
+            CallKind::Map => begun.path = path.to_vec(),
+            CallKind::SetAttribute => begun.call.second = sink.name(&attribute(raw.second.unwrap_or_default()))?,
+            _ => {}
+        }
+        Ok(Some(begun))
+    }
+
+    /// Begins an msync. Other tasks may have made the mapping.
+    fn begin_on_mapping(
+        &mut self,
+        task: u32,
+        raw: &RawCall<'_>,
+        mut begun: Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Begun>, TraceError> {
+        let Some((path, offset)) = self.mappings.find(task, raw.offset.unwrap_or_default()) else { return Ok(None) };
+        let Some(name) = below(&self.root, &path).map(<[u8]>::to_vec) else { return Ok(None) };
+        (begun.call.name, begun.call.offset) = (self.know(&name, sink)?, offset);
         Ok(Some(begun))
     }
 
@@ -294,21 +382,27 @@ impl<W: World> Resolver<W> {
         let number = sink.name(name)?;
         self.known.insert(name.into());
         let whole = normal(&self.root, name);
-        let state = match self.world.before(&whole) {
+        let before = self.world.before(&whole);
+        self.begins_as(number, &whole, before, sink)?;
+        Ok(number)
+    }
+
+    /// Adds the initial state of a name that is now at that path.
+    fn begins_as(&mut self, number: u32, path: &[u8], before: Before, sink: &mut impl Sink) -> Result<(), TraceError> {
+        let state = match before {
             Before::Unknown => {
                 self.guesses.see(number);
-                return Ok(number);
+                return Ok(());
             }
-            Before::Absent => return Ok(number),
+            Before::Absent => return Ok(()),
             Before::Directory => State::Directory,
             Before::File { size, data, id } => match id.map(|id| *self.files.entry(id).or_insert(number)) {
                 Some(first) if first != number => State::Same { name: first },
                 _ => State::File { size, data },
             },
-            Before::Link { to } => State::Link { to: self.link_text(&whole, &to) },
+            Before::Link { to } => State::Link { to: self.link_text(path, &to) },
         };
-        sink.initial(Initial { name: number, state })?;
-        Ok(number)
+        sink.initial(Initial { name: number, state })
     }
 
     /// Asks for the states of all names in a directory that is listed.
@@ -331,58 +425,21 @@ impl<W: World> Resolver<W> {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<(), TraceError> {
-        let Begun { mut call, fd, path, close_on_exec, appends } = begun;
+        if begun.crossing.is_some() {
+            return self.end_crossing(begun, result, times, sink);
+        }
+        let Begun { mut call, fd, appends, .. } = begun;
         (call.start_ns, call.took_ns, call.lost_ns) = (times.start_ns, times.took_ns, times.lost_ns);
         call.result = result;
-        let start_ns = times.start_ns;
         if !self.tables.knows(task) {
             return Ok(());
         }
-        match call.kind {
-            CallKind::Open => {
-                let outside = call.handle == u32::MAX;
-                self.outside += u64::from(outside);
-                if outside && result >= 0 {
-                    self.count_opened(&path, call.flags & flags::WRITE != 0);
-                }
-                if result >= 0 {
-                    if let Some(held) = self.tables.close(task, result as i32) {
-                        self.let_go(task, &held, start_ns, sink)?;
-                    }
-                    let new = Held::new(path, call.flags, outside);
-                    call.handle = self.tables.open(task, result as i32, new, close_on_exec);
-                    call.result = 0;
-                }
-                if outside {
-                    return Ok(());
-                }
-            }
-            CallKind::Duplicate if result >= 0 => {
-                if i64::from(fd) == result {
-                    return Ok(());
-                }
-                if let Some(held) = self.tables.close(task, result as i32) {
-                    self.let_go(task, &held, start_ns, sink)?;
-                }
-                let old = call.handle;
-                call.handle = self.tables.duplicate(task, fd, result as i32, close_on_exec);
-                (call.other, call.result) = (old, 0);
-                if old == 0 {
-                    return Ok(());
-                }
-            }
-            CallKind::Duplicate => return Ok(()),
-            CallKind::Map => {
-                self.mapped += 1;
-                if call.flags & flags::SHARED_WRITABLE != 0 && result >= 0 {
-                    self.unseen(Unseen::SharedMapping);
-                }
-                call.result = call.result.min(0);
-            }
-            CallKind::List => call.result = call.result.signum() * i64::from(call.result >= 0) + call.result.min(0),
-            CallKind::Copy => call.result = result,
-            _ => {}
-        }
+        let resolved = match call.kind {
+            CallKind::Open => self.end_open(task, call, begun, sink)?,
+            CallKind::Duplicate => self.end_duplicate(task, call, &begun, sink)?,
+            _ => self.end_other(task, call, begun, sink)?,
+        };
+        let Some(call) = resolved else { return Ok(()) };
         self.guesses.learn(&call);
         if call.kind.is_positional()
             && result >= 0
@@ -392,10 +449,87 @@ impl<W: World> Resolver<W> {
                 CallKind::Seek => held.place.set(result as u64),
                 CallKind::List => {}
                 _ if appends && call.kind == CallKind::Write => {}
-                _ => held.place.set(call.offset.wrapping_add(result as u64)),
+                _ => held.place.set(call.offset.wrapping_add(call.moved())),
             }
         }
         sink.call(&call)
+    }
+
+    /// Ends an open. Returns the call if it is part of the trace.
+    fn end_open(
+        &mut self,
+        task: u32,
+        mut call: Call,
+        begun: Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Call>, TraceError> {
+        let outside = call.handle == u32::MAX;
+        self.outside += u64::from(outside);
+        if call.result >= 0 {
+            let fd = call.result as i32;
+            if outside {
+                self.count_opened(&begun.path, call.flags & flags::WRITE != 0);
+            }
+            if let Some(held) = self.tables.close(task, fd) {
+                self.let_go(task, &held, call.start_ns, sink)?;
+            }
+            let new = Held::new(begun.path, call.flags, outside);
+            call.handle = self.tables.open(task, fd, new, begun.close_on_exec);
+            call.result = 0;
+        }
+        Ok((!outside).then_some(call))
+    }
+
+    /// Ends a duplication. Returns the call if it is part of the trace.
+    fn end_duplicate(
+        &mut self,
+        task: u32,
+        mut call: Call,
+        begun: &Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Call>, TraceError> {
+        if call.result < 0 || i64::from(begun.fd) == call.result {
+            return Ok(None);
+        }
+        let fd = call.result as i32;
+        if let Some(held) = self.tables.close(task, fd) {
+            self.let_go(task, &held, call.start_ns, sink)?;
+        }
+        let old = call.handle;
+        call.handle = self.tables.duplicate(task, begun.fd, fd, begun.close_on_exec);
+        (call.other, call.result) = (old, 0);
+        Ok((old != 0).then_some(call))
+    }
+
+    /// Ends a call that makes no descriptor. Returns the call if it is part of the trace.
+    fn end_other(
+        &mut self,
+        task: u32,
+        mut call: Call,
+        begun: Begun,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Call>, TraceError> {
+        match call.kind {
+            kind if kind.moves() && call.flags & flags::COPIED != 0 => {
+                let Some(copied) = self.copied(call, begun.moves_all) else { return Ok(None) };
+                return self.last_part(copied, sink).map(Some);
+            }
+            CallKind::Map => {
+                self.mapped += 1;
+                if call.result >= 0 {
+                    self.mappings.add(task, call.result as u64, &call, &begun.path);
+                    if call.flags & flags::SHARED_WRITABLE != 0 {
+                        self.unseen_in(Unseen::SharedMapping, &begun.path);
+                    }
+                }
+                call.result = call.result.min(0);
+            }
+            CallKind::Rename if call.result >= 0 => self.has_renamed(&call, begun.renamed, sink)?,
+            CallKind::List => call.result = call.result.min(1),
+            CallKind::Copy if call.result > 0 => self.advance(task, &call, (begun.fd, begun.other)),
+            _ => {}
+        }
+        Ok(Some(call))
     }
 
     /// Closes a descriptor whose last holder has released it without a call of its own.
@@ -412,120 +546,22 @@ impl<W: World> Resolver<W> {
         for initial in self.guesses.states() {
             sink.initial(initial)?;
         }
-        let gaps = self.unseen.iter().map(|(what, times)| Gap { what: *what, times: *times });
+        let unseen = std::mem::take(&mut self.unseen).into_iter();
+        let gaps = unseen.map(|(what, Missed { times, files })| Gap { what, times, files });
         let incomplete = gaps.map(Remark::Known).collect();
         let mut notes = Vec::new();
+        if let (times @ 1.., bytes) = self.copies {
+            notes.push(TraceNote::Copied { times, bytes }.into());
+        }
+        if let times @ 1.. = self.outer.crossed {
+            notes.push(TraceNote::Crossed { times }.into());
+        }
         if self.mapped > 0 {
             notes.push(TraceNote::Mapped { times: self.mapped }.into());
         }
         Ok(Remarks { incomplete, notes })
     }
 }
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Guess {
-    decided: bool,
-    there: bool,
-    directory: bool,
-    size: u64,
-    /// Written up to there by the program itself.
-    written: u64,
-}
-
-/// Names that the recorder could not examine.
-#[derive(Debug, Default)]
-struct Guesses {
-    names: BTreeMap<u32, Guess>,
-    open: HashMap<u32, u32>,
-}
-
-impl Guesses {
-    fn see(&mut self, name: u32) {
-        self.names.entry(name).or_default();
-    }
-
-    fn decide(&mut self, name: u32, there: bool, directory: bool) {
-        if let Some(guess) = self.names.get_mut(&name).filter(|guess| !guess.decided) {
-            (guess.decided, guess.there, guess.directory) = (true, there, directory);
-        }
-    }
-
-    fn learn(&mut self, call: &Call) {
-        if self.names.is_empty() {
-            return;
-        }
-        let worked = call.result >= 0;
-        match call.kind {
-            CallKind::Open => {
-                let directory = call.flags & (flags::DIRECTORY | flags::TEMPORARY) != 0;
-                let makes = call.flags & flags::CREATE != 0;
-                // A file that the call may have created existed before only if the call reports that it existed.
-                let was_there = worked && !makes || call.result == -i64::from(EEXIST);
-                self.decide(call.name, was_there, directory);
-                if worked && !directory {
-                    self.open.insert(call.handle, call.name);
-                }
-            }
-            CallKind::Close => drop(self.open.remove(&call.handle)),
-            CallKind::Duplicate => {
-                if let Some(name) = self.open.get(&call.other).copied() {
-                    self.open.insert(call.handle, name);
-                }
-            }
-            CallKind::Read | CallKind::ReadAt => self.reach(call, false),
-            CallKind::Write | CallKind::WriteAt => self.reach(call, true),
-            CallKind::List => {
-                if let Some(guess) = self.open.get(&call.handle).and_then(|name| self.names.get_mut(name)) {
-                    guess.directory = true;
-                }
-            }
-            CallKind::MakeDirectory => self.decide(call.name, call.result == -i64::from(EEXIST), true),
-            CallKind::RemoveDirectory => self.decide(call.name, worked, true),
-            CallKind::SymbolicLink => self.decide(call.name, call.result == -i64::from(EEXIST), false),
-            CallKind::Rename | CallKind::Link => {
-                self.decide(call.name, worked, false);
-                self.decide(call.second, call.kind == CallKind::Link && call.result == -i64::from(EEXIST), false);
-            }
-            CallKind::StatName
-            | CallKind::ReadLink
-            | CallKind::Unlink
-            | CallKind::TruncateName
-            | CallKind::AttributesName => {
-                self.decide(call.name, worked, false);
-            }
-            _ => {}
-        }
-    }
-
-    fn reach(&mut self, call: &Call, writes: bool) {
-        let Some(guess) = self.open.get(&call.handle).and_then(|name| self.names.get_mut(name)) else { return };
-        let end = call.offset.saturating_add(call.moved());
-        if writes {
-            guess.written = guess.written.max(end);
-        } else if end > guess.written && call.moved() > 0 {
-            // The first access reads data, so the file existed, even if the open would have created it.
-            (guess.there, guess.decided, guess.directory) = (true, true, false);
-            guess.size = guess.size.max(end);
-        }
-    }
-
-    /// Returns the files that existed, with the directories above them.
-    fn states(&mut self) -> Vec<Initial> {
-        let names = std::mem::take(&mut self.names);
-        let there = names.into_iter().filter(|(_, guess)| guess.there || !guess.decided);
-        there
-            .map(|(name, guess)| {
-                // No call used it: it is part of another path.
-                let directory = guess.directory || !guess.decided;
-                let state = if directory { State::Directory } else { State::File { size: guess.size, data: None } };
-                Initial { name, state }
-            })
-            .collect()
-    }
-}
-
-/// The number of "File exists".
-const EEXIST: i32 = 17;
 
 impl<W: World> Resolver<W> {
     /// Adds a task that another one creates.
@@ -610,141 +646,6 @@ impl<W: World> Resolver<W> {
         if let Some(path) = self.path_of(task, fd, path, true) {
             self.tables.change_directory(task, path);
         }
-    }
-}
-
-/// The descriptor number that means the working directory.
-pub const AT_CWD: i32 = -100;
-
-/// A call as it was made, with the numbers of the process that made it.
-#[derive(Debug, Clone)]
-pub struct RawCall<'p> {
-    pub kind: CallKind,
-    /// The descriptor that it is about; with paths the directory that they begin in.
-    pub fd: i32,
-    /// The other descriptor, or directory.
-    pub other: i32,
-    /// The path of the call.
-    pub path: Option<&'p [u8]>,
-    /// The second path of the call, for example of a rename.
-    pub second: Option<&'p [u8]>,
-    /// The offset in the file, if the call gives one.
-    pub offset: Option<u64>,
-    /// Bytes, a size, or a mode.
-    pub length: u64,
-    /// As in [`Call`](crate::Call).
-    pub flags: u32,
-    /// A symbolic link at the end of the path is followed.
-    pub follows: bool,
-    /// The new descriptor is closed by exec.
-    pub close_on_exec: bool,
-}
-
-impl RawCall<'_> {
-    /// Creates a call of that kind, about nothing yet.
-    pub fn new(kind: CallKind) -> RawCall<'static> {
-        RawCall {
-            kind,
-            fd: AT_CWD,
-            other: AT_CWD,
-            path: None,
-            second: None,
-            offset: None,
-            length: 0,
-            flags: 0,
-            follows: true,
-            close_on_exec: false,
-        }
-    }
-}
-
-/// When a call was made.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Times {
-    /// See [`crate::Call::start_ns`].
-    pub start_ns: u64,
-    /// See [`crate::Call::took_ns`].
-    pub took_ns: u64,
-    /// See [`crate::Call::lost_ns`].
-    pub lost_ns: u64,
-}
-
-/// Takes names, states and calls.
-pub trait Sink {
-    /// Returns the number of a name.
-    fn name(&mut self, name: &[u8]) -> Result<u32, TraceError>;
-    /// Adds the state of a name before the first call.
-    fn initial(&mut self, initial: Initial) -> Result<(), TraceError>;
-    /// Adds the next call.
-    fn call(&mut self, call: &Call) -> Result<(), TraceError>;
-}
-
-impl<W: Write> Sink for Writer<W> {
-    fn name(&mut self, name: &[u8]) -> Result<u32, TraceError> {
-        Writer::name(self, name)
-    }
-
-    fn initial(&mut self, initial: Initial) -> Result<(), TraceError> {
-        Writer::initial(self, initial)
-    }
-
-    fn call(&mut self, call: &Call) -> Result<(), TraceError> {
-        Writer::call(self, call)
-    }
-}
-
-/// The state of a path before a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Before {
-    /// The state is unknown: the trace is of the past, or of another machine.
-    Unknown,
-    /// The path does not exist.
-    Absent,
-    Directory,
-    /// A regular file.
-    File {
-        /// Bytes.
-        size: u64,
-        /// The ranges that hold data; `None` if the file has no holes.
-        data: Option<Vec<(u64, u64)>>,
-        /// Device and inode of a file with several names.
-        id: Option<(u64, u64)>,
-    },
-    /// A symbolic link.
-    Link {
-        /// The text.
-        to: Vec<u8>,
-    },
-}
-
-/// Examines files while a program is traced. For a log of the past, no file can be examined.
-pub trait World {
-    /// Returns the path with symbolic links resolved; the one at its end only if the call follows it.
-    fn locate(&mut self, path: Vec<u8>, follows: bool) -> Vec<u8>;
-    /// Returns the current state of a path.
-    fn before(&mut self, path: &[u8]) -> Before;
-    /// Returns the names in a directory.
-    fn entries(&mut self, path: &[u8]) -> Vec<Vec<u8>>;
-}
-
-/// A world whose files cannot be examined.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Past;
-
-impl World for Past {
-    /// Puts files that the kernel generates outside all names.
-    fn locate(&mut self, path: Vec<u8>, _: bool) -> Vec<u8> {
-        let made_up = [&b"/proc"[..], b"/sys", b"/dev"];
-        let is_made_up = |place: &&[u8]| path.starts_with(place) && matches!(path.get(place.len()), None | Some(b'/'));
-        if made_up.iter().any(is_made_up) { b"/\0".to_vec() } else { path }
-    }
-
-    fn before(&mut self, _: &[u8]) -> Before {
-        Before::Unknown
-    }
-
-    fn entries(&mut self, _: &[u8]) -> Vec<Vec<u8>> {
-        Vec::new()
     }
 }
 
@@ -916,14 +817,16 @@ mod tests {
         case.on(1, CallKind::Read, 3, 100);
         case.on(1, CallKind::Close, 3, 0);
         case.call(1, &RawCall { path: Some(b"../../../etc/shadow"), ..RawCall::new(CallKind::StatName) }, 0);
-        let inside_and_out = RawCall { path: Some(b"f"), second: Some(b"/tmp/f"), ..RawCall::new(CallKind::Rename) };
-        case.call(1, &inside_and_out, 0);
+        let elsewhere = RawCall { path: Some(b"/tmp/e"), second: Some(b"/tmp/f"), ..RawCall::new(CallKind::Rename) };
+        case.call(1, &elsewhere, 0);
+        let failed = RawCall { path: Some(b"f"), second: Some(b"/tmp/f"), ..RawCall::new(CallKind::Rename) };
+        case.call(1, &failed, -18);
         assert!(
             case.recorded.calls.is_empty() && case.recorded.names.iter().all(|name| name == b"f"),
             "{:?}",
             case.recorded
         );
-        assert_eq!(case.resolver.outside(), 4);
+        assert_eq!(case.resolver.outside(), 5);
         assert_eq!(case.resolver.used_outside(), None, "of the system");
         let write =
             |path| RawCall { path: Some(path), flags: flags::WRITE | flags::CREATE, ..RawCall::new(CallKind::Open) };
@@ -937,6 +840,69 @@ mod tests {
         case.open(1, "f", 3);
         assert!(case.resolver.is_root_used());
         assert!(case.resolver.follows(1, 3));
+    }
+
+    fn names_of<'c>(case: &'c Case, call: &Call) -> [&'c [u8]; 2] {
+        [call.name, call.second].map(|number| case.recorded.names[number as usize - 1].as_slice())
+    }
+
+    /// A directory that a rename brings into the root is there before the first call, with all that is in it.
+    #[test]
+    fn a_directory_from_outside_begins_outside_with_its_files() {
+        let mut case = Case::new();
+        let moved = RawCall { path: Some(b"/x/tree.d"), second: Some(b"tree.d"), ..RawCall::new(CallKind::Rename) };
+        case.call(1, &moved, 0);
+        assert_eq!(names_of(&case, &case.last()), [&b".fsb-outside/1"[..], b"tree.d"]);
+        case.call(1, &RawCall { path: Some(b"tree.d/a"), ..RawCall::new(CallKind::StatName) }, 0);
+        let name = |initial: &Initial| case.recorded.names[initial.name as usize - 1].clone();
+        let mut names: Vec<Vec<u8>> = case.recorded.initial.iter().map(name).collect();
+        names.sort();
+        let expected = [&b".fsb-outside"[..], b".fsb-outside/1", b".fsb-outside/1/a", b".fsb-outside/1/b", b"tree.d"];
+        assert_eq!(names, expected, "the name in the root was a directory that the rename replaced");
+    }
+
+    /// The files of a directory that is renamed may not have been used before.
+    #[test]
+    fn a_renamed_directory_brings_its_files() {
+        let mut case = Case::new();
+        case.call(1, &RawCall { path: Some(b"old.d"), second: Some(b"new.d"), ..RawCall::new(CallKind::Rename) }, 0);
+        case.open(1, "new.d/a", 3);
+        let names: Vec<_> =
+            case.recorded.initial.iter().map(|one| case.recorded.names[one.name as usize - 1].clone()).collect();
+        for name in [&b"old.d/a"[..], b"old.d/b"] {
+            assert!(names.iter().any(|known| known == name), "{names:?}");
+        }
+        assert!(!names.iter().any(|known| known == b"new.d/a"), "{names:?}");
+    }
+
+    #[test]
+    fn copies_advance_both_positions() {
+        let mut case = Case::new();
+        case.open(1, "a", 3);
+        case.open(1, "b", 4);
+        let copy = RawCall { fd: 3, other: 4, length: 1 << 60, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &copy, 100);
+        case.call(1, &RawCall { offset: Some(7), ..copy.clone() }, 50);
+        assert_eq!((case.last().offset, case.last().target, case.last().flags), (7, 100, flags::FROM_OFFSET));
+        case.on(1, CallKind::Write, 4, 1);
+        assert_eq!(case.last().offset, 150);
+        case.on(1, CallKind::Read, 3, 1);
+        assert_eq!(case.last().offset, 100);
+    }
+
+    #[test]
+    fn a_clone_of_a_file_outside_writes_its_size() {
+        let mut case = Case::new();
+        case.open(1, "/x/big", 3);
+        case.open(1, "f", 4);
+        let clone = RawCall { fd: 3, other: 4, flags: flags::CLONE, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &clone, 0);
+        let call = case.last();
+        assert_eq!((call.kind, call.offset, call.length, call.result), (CallKind::WriteAt, 0, 10, 10));
+        let before = case.recorded.calls.len();
+        case.call(1, &clone, -95);
+        case.call(1, &RawCall { fd: 4, other: 3, ..clone }, 0);
+        assert_eq!(case.recorded.calls.len(), before, "one that failed, and one that changes no file below the root");
     }
 
     #[test]
@@ -971,8 +937,8 @@ mod tests {
         case.resolver.unseen(Unseen::Uring);
         case.resolver.unseen(Unseen::Uring);
         let Remarks { incomplete, notes } = case.resolver.finish(&mut case.recorded).unwrap();
-        let gaps = [(Unseen::SharedMapping, 1), (Unseen::Uring, 2)].map(|(what, times)| Gap { what, times }.into());
-        assert_eq!(incomplete, gaps);
+        let mapped = Gap { files: vec!["f".to_owned()], ..Gap::new(Unseen::SharedMapping, 1) };
+        assert_eq!(incomplete, [mapped.into(), Gap::new(Unseen::Uring, 2).into()]);
         assert_eq!(notes, [TraceNote::Mapped { times: 1 }.into()]);
     }
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use fsb_codes::notice;
-use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark};
+use fsb_compat::fio::job::{self, Direction, FioJob, JobFile, Remark, ResultDirection, Surroundings};
 use fsb_compat::fio::print::{self, DirectionResult, JobResult, Origin, Times};
 use fsb_compat::identify_file;
 use fsb_engine::{EngineError, Live, Measurement, Sizing, Step, Task, latency, mix, workload};
@@ -118,13 +118,33 @@ fn read(path: &Path) -> anyhow::Result<JobFile> {
         let unreadable = || exit::failed_call(&code::UNREADABLE, &error, format!("cannot read {file}: {error}"));
         other().unwrap_or_else(unreadable)
     })?;
-    job::read(&text, &|name| std::env::var(name).ok()).map_err(|problems| {
+    let include = |name: &str| included(path, name);
+    job::read(&text, Surroundings { variable: &variable, include: &include }).map_err(|problems| {
         let invalid = || {
             let lines: Vec<_> = problems.iter().map(|problem| format!("{file}:{}", place(problem))).collect();
             exit::failure(&code::INVALID_FIO, format!("fsb cannot run these jobs:\n{}", lines.join("\n")))
         };
         other().unwrap_or_else(invalid)
     })
+}
+
+/// Returns the value of an environment variable, or of one of fio's keywords.
+fn variable(name: &str) -> Option<String> {
+    match name {
+        "$ncpus" => std::thread::available_parallelism().ok().map(|processors| processors.to_string()),
+        "$pagesize" => Some(rustix::param::page_size().to_string()),
+        "$mb_memory" => fsb_testbed::host::memory_bytes().map(|bytes| (bytes >> 20).to_string()),
+        name => std::env::var(name).ok(),
+    }
+}
+
+/// Returns the text of an included file. As in fio, a name is relative to the working directory, or else to the directory
+/// of the job file.
+fn included(job_file: &Path, name: &str) -> Result<String, String> {
+    let here = PathBuf::from(name);
+    let beside = || job_file.parent().map_or_else(|| here.clone(), |directory| directory.join(name));
+    let path = if here.exists() { here.clone() } else { beside() };
+    fsb_store::input::read_text(&path, LARGEST_SCRIPT).map_err(|error| error.to_string())
 }
 
 /// Returns `12: message`, as compilers print it.
@@ -242,6 +262,8 @@ struct Process<'j> {
     job: &'j FioJob,
     /// From 0, within the job.
     number: u32,
+    /// From 0, within the file.
+    index: u32,
     seed: u64,
     /// The directory with its files.
     root: PathBuf,
@@ -255,7 +277,8 @@ impl Process<'_> {
         let job = self.job;
         let operations = job.operations.unwrap_or(u64::MAX);
         let whole = Task::plain(step, job.workload_of(self.number), SIZING, &self.root, self.seed, operations);
-        Task { until_seconds: job.seconds, ramp_seconds: job.ramp_seconds, evict: job.evict, ..whole }
+        let processors = job.processors_of(self.number, self.index - self.number);
+        Task { until_seconds: job.seconds, ramp_seconds: job.ramp_seconds, evict: job.evict, processors, ..whole }
     }
 
     fn open(&self, signals: &Signals) -> Result<Worker, WorkerError> {
@@ -290,7 +313,8 @@ fn measure(
             // Processes do not visit records in the same order.
             let seed = mix(seed ^ mix(processes.len() as u64 ^ u64::from(number)));
             let (root, rights, is_first) = (path.clone(), *rights, known.is_none());
-            processes.push(Process { job, number, seed, root, rights, is_first });
+            let index = processes.len() as u32;
+            processes.push(Process { job, number, index, seed, root, rights, is_first });
         }
     }
     let mut progress = Progress { quiet: arguments.quiet, started: Instant::now(), told: Instant::now() };
@@ -430,8 +454,7 @@ fn warn_not_direct(job: &FioJob, reason: &str, arguments: &Arguments) {
 /// meaning of latencies.
 fn alike(a: &FioJob, b: &FioJob) -> bool {
     // Bytes of each direction are counted as records.
-    let counted = matches!(a.direction, Direction::Both | Direction::Trim);
-    let records = !counted || a.record_size == b.record_size;
+    let records = a.direction != Direction::Trim || a.record_size == b.record_size;
     records && (a.group, a.direction, a.latency) == (b.group, b.direction, b.latency)
 }
 
@@ -460,14 +483,27 @@ const SYNC: &str = "sync";
 
 fn directions(job: &FioJob, measured: &[&Measurement]) -> Vec<DirectionResult> {
     let results = job.direction.results().iter().copied();
-    if job.direction == Direction::Both {
-        let result = results.map(|direction| {
-            let times = times(job, measured, direction.name());
-            let operations = times.as_ref().map_or(0, |times| times.count);
-            DirectionResult { direction, operations, bytes: operations * job.record_size, times }
-        });
-        return result.collect();
-    }
+    results
+        .map(|direction| match direction {
+            ResultDirection::Read | ResultDirection::Write if job.direction.is_apart() => {
+                one_of_mix(job, measured, direction)
+            }
+            direction => whole(job, measured, direction),
+        })
+        .collect()
+}
+
+/// Returns the result of the reads or of the writes of a mix.
+fn one_of_mix(job: &FioJob, measured: &[&Measurement], direction: ResultDirection) -> DirectionResult {
+    let name = direction.name();
+    let times = times(job, measured, name);
+    let operations = times.as_ref().map_or(0, |times| times.count);
+    let bytes = measured.iter().filter_map(|one| one.counts.get(&format!("{name}_bytes"))).sum();
+    DirectionResult { direction, operations, bytes, times }
+}
+
+/// Returns the result of all operations of processes.
+fn whole(job: &FioJob, measured: &[&Measurement], direction: ResultDirection) -> DirectionResult {
     let operation = workload::parse(&job.workload, &SIZING).ok().map(|job| job.profile().operation);
     let operations: u64 = measured.iter().map(|one| one.operations).sum();
     // A trim moves no data. fio counts the bytes of its range.
@@ -475,13 +511,8 @@ fn directions(job: &FioJob, measured: &[&Measurement]) -> Vec<DirectionResult> {
         Direction::Trim => operations * job.record_size,
         _ => measured.iter().map(|one| one.bytes).sum(),
     };
-    let result = results.map(|direction| DirectionResult {
-        direction,
-        operations,
-        bytes,
-        times: operation.and_then(|operation| times(job, measured, operation)),
-    });
-    result.collect()
+    let times = operation.and_then(|operation| times(job, measured, operation));
+    DirectionResult { direction, operations, bytes, times }
 }
 
 /// Returns the times of an operation of all processes. Returns `None` if there were none.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fsb_codes::notice;
-use fsb_model::units::{show_bytes, show_count, show_seconds};
+use fsb_model::units::{show_bytes, show_seconds, show_whole};
 use fsb_record::{Method, RecordError, RecordOutcome, RecordRequest, Subject};
 use fsb_sys::InvokingUser;
 use fsb_trace::Header;
@@ -258,8 +258,7 @@ fn refused(arguments: &Arguments, output: &Path, error: RecordError) -> anyhow::
 /// Prints the counts and the cost of the recording.
 fn print(output: &Path, outcome: &RecordOutcome) {
     let totals = &outcome.totals;
-    let calls =
-        |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_count(count as f64)) };
+    let calls = |count: u64| if count == 1 { "1 call".to_owned() } else { format!("{} calls", show_whole(count)) };
     let fields = [
         ("path", output.to_string_lossy().into()),
         ("calls", totals.calls.into()),
@@ -280,7 +279,7 @@ fn print(output: &Path, outcome: &RecordOutcome) {
     let stop = (outcome.overhead.call_ns + outcome.overhead.gap_ns) as f64 / 2.0 * 1e-9;
     say(&format!(
         "recording stopped the program {} times{}, {} each: about {} in all, which a replay leaves out",
-        show_count(outcome.stops as f64),
+        show_whole(outcome.stops),
         if outcome.by_ebpf { " and saw the rest by eBPF" } else { "" },
         show_seconds(stop),
         show_seconds(outcome.stops as f64 * stop)

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use fsb_codes::notice;
 use fsb_compat::{identify, identify_file};
 use fsb_model::code::Coded;
-use fsb_model::units::{show_bytes, show_count, show_seconds};
+use fsb_model::units::{show_bytes, show_count, show_seconds, show_whole};
 use fsb_report::visible;
 use fsb_trace::document::{BUSIEST, Document};
 use fsb_trace::import::{self, Imported};
@@ -119,7 +119,7 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
     let _ = writeln!(
         out,
         "{what}: {} calls of {threads} in {}, seen by {} on Linux {}",
-        show_count(summary.replayed() as f64),
+        show_whole(summary.replayed()),
         show_seconds(seconds),
         header.by,
         header.kernel
@@ -132,16 +132,16 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
         summary.with_holes
     );
     for reason in &totals.incomplete {
-        let _ = writeln!(out, "Incomplete: {reason} were not recorded.");
+        let _ = writeln!(out, "Incomplete: {} were not recorded.", visible::line(&reason.to_string()));
     }
     for note in &totals.notes {
         let _ = writeln!(out, "Note: {note}.");
     }
     if totals.outside > 0 {
-        let _ = writeln!(out, "{} calls on files outside its root are left out.", show_count(totals.outside as f64));
+        let _ = writeln!(out, "{} calls on files outside its root are left out.", show_whole(totals.outside));
     }
-    if let Some(woken) = summary.kinds.get(&CallKind::Woken) {
-        let (times, waited) = (show_count(woken.calls as f64), show_seconds(woken.ns as f64 * 1e-9));
+    if let Some(woken) = summary.kinds.get(&(CallKind::Woken, CallKind::Woken.about().name)) {
+        let (times, waited) = (show_whole(woken.calls), show_seconds(woken.ns as f64 * 1e-9));
         let _ = writeln!(
             out,
             "Its threads woke each other {times} times, after {waited} of waiting; a replay repeats these waits."
@@ -158,12 +158,12 @@ fn summary_text(header: &Header, totals: &Totals, summary: &Summary, names: &Nam
 
 fn kinds(out: &mut String, summary: &Summary) {
     let _ = writeln!(out, "\n{:<16}{:>10}{:>8}{:>12}{:>10}", "call", "count", "failed", "moved", "time");
-    let mut kinds: Vec<_> = summary.kinds.iter().filter(|(kind, _)| kind.is_replayed()).collect();
+    let mut kinds: Vec<_> = summary.kinds.iter().filter(|((kind, _), _)| kind.is_replayed()).collect();
     kinds.sort_by_key(|(_, of)| std::cmp::Reverse(of.calls));
-    for (kind, of) in kinds {
+    for ((_, name), of) in kinds {
         let moved = if of.bytes > 0 { show_bytes(of.bytes as f64) } else { String::new() };
         let time = show_seconds(of.ns as f64 * 1e-9);
-        let _ = writeln!(out, "{:<16}{:>10}{:>8}{moved:>12}{time:>10}", kind.name(), of.calls, of.failed);
+        let _ = writeln!(out, "{:<16}{:>10}{:>8}{moved:>12}{time:>10}", name, of.calls, of.failed);
     }
 }
 
@@ -189,16 +189,33 @@ fn bars(out: &mut String, sizes: &Sizes, show: &dyn Fn(u64) -> String) {
 }
 
 fn syncs(out: &mut String, summary: &Summary) {
-    let syncs = &summary.syncs;
+    let (syncs, durable) = (&summary.syncs, &summary.durable_writes);
+    if durable.count > 0 {
+        let _ = writeln!(
+            out,
+            "\n{} durable when they return (O_DSYNC, O_SYNC, RWF_DSYNC or RWF_SYNC): {} on average; each takes {} (median)",
+            if durable.count == 1 {
+                "1 write is".to_owned()
+            } else {
+                format!("{} writes are", show_whole(durable.count))
+            },
+            show_bytes(durable.sum as f64 / durable.count as f64),
+            show_seconds(summary.durable_times.quantile(0.5) as f64 * 1e-9)
+        );
+        bars(out, &summary.durable_times, &|ns| show_seconds(ns as f64 * 1e-9));
+    }
     if syncs.count == 0 {
-        let _ = writeln!(out, "\nThe program never syncs its data.");
+        if durable.count == 0 {
+            let _ = writeln!(out, "\nThe program never syncs its data.");
+        }
         return;
     }
-    let writes = summary.family("write").calls;
+    let writes = summary.family("write").calls.saturating_sub(durable.count);
+    let other = if durable.count > 0 { "other writes" } else { "writes" };
     let _ = writeln!(
         out,
-        "\n{} syncs, one each {:.1} writes, {} between two (median); each takes {} (median)",
-        syncs.count,
+        "\n{}, one each {:.1} {other}, {} between two (median); each takes {} (median)",
+        if syncs.count == 1 { "1 sync".to_owned() } else { format!("{} syncs", show_whole(syncs.count)) },
         writes as f64 / syncs.count as f64,
         show_bytes(summary.between_syncs.quantile(0.5) as f64),
         show_seconds(syncs.quantile(0.5) as f64 * 1e-9)
@@ -348,7 +365,7 @@ fn import_trace(arguments: &ImportArguments) -> anyhow::Result<u8> {
     say(&format!(
         "{}: {} calls of {}, {} bytes a call{}",
         arguments.output.display(),
-        show_count(totals.calls as f64),
+        show_whole(totals.calls),
         importer.name,
         bytes / totals.calls.max(1),
         if skipped > 0 { format!("; {skipped} lines without a call") } else { String::new() }

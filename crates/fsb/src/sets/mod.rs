@@ -213,10 +213,11 @@ fn assemble(sources: &mut [Source], warnings: &mut Vec<String>) -> anyhow::Resul
     warnings.extend(own::relabelled(all_runs()));
     warnings.extend(conditions::of_other_sizes(sources));
     let (mut sets, mut wishes, mut origins) = (Vec::new(), Vec::new(), Vec::new());
+    let is_alone = sources.len() == 1;
     for (argument, source) in sources.iter_mut().enumerate() {
         let ours = !source.runs.is_empty();
         let made = if source.runs.is_empty() {
-            source::foreign_sets(&source.argument, &source.files)?
+            source::foreign_sets(&source.argument, &source.files, is_alone)?
         } else {
             own_sets(source, &workloads, warnings)?
         };

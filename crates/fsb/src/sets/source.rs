@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fsb_model::set::{Histogram, Run};
+use fsb_model::set::{Histogram, Run, Series};
 use fsb_model::shell;
 use fsb_model::stop::Analyses;
 use fsb_report::case_label;
@@ -212,8 +212,13 @@ const SEPARATORS: [char; 4] = ['_', '-', '.', ' '];
 const AT_ONCE: usize = 128;
 
 /// Reads the files of one argument into one set, or into one set per system if a file holds several systems. Returns
-/// each set with its possible names.
-pub(super) fn foreign_sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Result<Vec<(Wish, Collected)>> {
+/// each set with its possible names. The commands of hyperfine are alternatives to each other: each is a set if the
+/// argument `is_alone`.
+pub(super) fn foreign_sets(
+    argument: &Argument,
+    files: &[PathBuf],
+    is_alone: bool,
+) -> anyhow::Result<Vec<(Wish, Collected)>> {
     let mut set = Collected::default();
     let mut by_system: Vec<(String, Vec<Run>)> = Vec::new();
     let mut is_split = false;
@@ -222,7 +227,7 @@ pub(super) fn foreign_sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Re
         let read: Vec<_> =
             in_parallel(|| executions.par_iter().map(|files| fsb_compat::read_execution(files)).collect());
         for read in read {
-            let runs = read?;
+            let runs = if is_alone { by_command(read?) } else { read? };
             is_split |= runs.windows(2).any(|pair| pair[0].system != pair[1].system);
             for mut run in runs {
                 match run.system.take() {
@@ -262,6 +267,38 @@ pub(super) fn foreign_sets(argument: &Argument, files: &[PathBuf]) -> anyhow::Re
         sets.insert(0, (wish, set));
     }
     Ok(sets)
+}
+
+/// Returns one run for each command, if hyperfine measured several. The command is its system.
+fn by_command(runs: Vec<Run>) -> Vec<Run> {
+    let mut commands: Vec<&String> = Vec::new();
+    for command in runs.iter().flat_map(|run| &run.series).filter_map(|series| series.workload.as_ref()) {
+        if !commands.contains(&command) {
+            commands.push(command);
+        }
+    }
+    if commands.len() < 2 || runs.iter().any(|run| run.tool != "hyperfine") {
+        return runs;
+    }
+    let mut by_command = Vec::new();
+    for command in &commands {
+        by_command.extend(runs.iter().map(|run| of_command(run, command)));
+    }
+    // A command with fewer repetitions than others has no part in the last runs.
+    by_command.retain(|run| !(run.series.is_empty() && run.failures.is_empty()));
+    by_command
+}
+
+/// Returns the part of a run that is about a command, with the command as its system.
+fn of_command(run: &Run, command: &str) -> Run {
+    let is_meant = |workload: &Option<String>| workload.as_deref().is_none_or(|workload| workload == command);
+    let series = run.series.iter().filter(|series| is_meant(&series.workload));
+    Run {
+        system: Some(command.to_owned()),
+        series: series.map(|series| Series { workload: None, ..series.clone() }).collect(),
+        failures: run.failures.iter().filter(|failure| is_meant(&failure.workload)).cloned().collect(),
+        ..run.clone()
+    }
 }
 
 fn push(set: &mut Collected, run: &Run) -> anyhow::Result<()> {

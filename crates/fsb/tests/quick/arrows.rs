@@ -10,7 +10,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("fsb-testbed", &["fsb-model", "fsb-store", "fsb-sys"]),
     ("fsb-trace", &["fsb-model"]),
     ("fsb-record", &["fsb-trace", "fsb-sys"]),
-    ("fsb-engine", &["fsb-model", "fsb-store", "fsb-trace"]),
+    ("fsb-engine", &["fsb-model", "fsb-store", "fsb-sys", "fsb-trace"]),
     ("fsb-store", &["fsb-model"]),
     ("fsb-compat", &["fsb-model", "fsb-store"]),
     ("fsb-stats", &["fsb-model"]),

@@ -97,7 +97,7 @@ personality!(
 personality!(
     OLTP,
     "oltp",
-    "filebench's database: readers, writers with O_DSYNC and a writer of the log, tied by semaphores",
+    "filebench's database: readers, writers with O_SYNC and a writer of the log, tied by semaphores",
     "files" = 3,
     "file_size" = 65536,
     "threads" = 12

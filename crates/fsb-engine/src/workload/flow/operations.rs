@@ -110,7 +110,8 @@ impl FlowThread {
         file: u64,
         mut how: OpenFlags,
     ) -> Result<Slot, Errno> {
-        how.flags.set(OFlags::DSYNC, step.dsync);
+        // On Linux, filebench 1.5-alpha3 opens a file of a flowop with `dsync` with O_SYNC.
+        how.flags.set(OFlags::SYNC, step.dsync);
         how.flags.set(OFlags::DIRECT, step.direct);
         let set = shared.set_of(step);
         let path = set.tree.entry(file, &mut self.path_buffer);

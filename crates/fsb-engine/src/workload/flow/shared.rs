@@ -191,7 +191,7 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
     }
 }
 
-/// Copies O_DSYNC and O_DIRECT from the steps that move data to the steps that open their files, because these are
+/// Copies `dsync` and O_DIRECT from the steps that move data to the steps that open their files, because these are
 /// flags of open.
 fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
     for number in 0..steps.len() {

@@ -1,6 +1,7 @@
-//! Work between the operations of a worker, as fio defines it: syncs after a number of writes, and think times.
+//! Work between the operations of a worker, as fio defines it: syncs after a number of writes and after the last
+//! operation, think times, and waits that keep the bandwidth of each direction.
 
-use fsb_model::{Durability, Params};
+use fsb_model::{Bytes, Durability, Params};
 
 use crate::backend::Flush;
 use crate::clock::OperationKind;
@@ -23,8 +24,36 @@ const MOST: u64 = 1 << 32;
 pub(super) struct Between {
     /// The call that precedes the next operation, and the number of writes before it.
     syncs: Option<(Flush, u64)>,
+    /// Whether such a call also follows the last write.
+    syncs_last: bool,
+    /// The flags of sync_file_range, and the number of writes before it.
+    ranges: Option<(u32, u64)>,
     /// Nanoseconds of a think time, and the operations before it.
     think_time: Option<(u64, u64)>,
+    /// Whether the worker syncs its files after the last operation.
+    end_fsync: bool,
+    /// Bytes per second of reads and of writes. `None` if the direction does not wait.
+    bandwidth: [Option<u64>; 2],
+}
+
+/// The steps of sync_file_range by their words in plans.
+#[rustfmt::skip] // a table reads as one
+const RANGE_STEPS: [(&str, u32); 7] = [
+    ("write", libc::SYNC_FILE_RANGE_WRITE),
+    ("wait_before", libc::SYNC_FILE_RANGE_WAIT_BEFORE),
+    ("wait_after", libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ("wait_before+write", libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE),
+    ("write+wait_after", libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ("wait_before+wait_after", libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ("wait_before+write+wait_after", libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER),
+];
+
+/// The parameters of the bandwidth of reads and of writes.
+const BANDWIDTH: [&str; 2] = ["read_bandwidth", "write_bandwidth"];
+
+/// The index of a direction in [`Between::bandwidth`].
+fn index(kind: OperationKind) -> usize {
+    usize::from(kind != OperationKind::Read)
 }
 
 /// Returns the parameters of a workload that writes, or of one that only reads.
@@ -43,12 +72,26 @@ pub(super) fn parameters(writes: bool) -> Vec<Parameter> {
                 .needs(Needs::Given("think_time")),
         ],
     );
+    let about = "bytes of reads and of writes that each worker starts per second, at most";
+    all.extend(group(
+        ParameterGroup::Work,
+        BANDWIDTH.map(|name| {
+            Parameter::new(name, ParameterKind::Size(1..=1 << 60), Absent, about).needs(Needs::Absent("rate"))
+        }),
+    ));
     if writes {
+        let about = "sync the files after the last operation of a worker, inside the clock";
+        all.extend(group(ParameterGroup::State, [Parameter::flag("end_fsync", about)]));
         let about = "writes of a worker after which it calls fsync before its next operation";
         let fsync = Parameter::new("fsync", Number(1..=MOST), Absent, about);
         let about = "writes of a worker after which it calls fdatasync before its next operation";
         let fdatasync = Parameter::new("fdatasync", Number(1..=MOST), Absent, about).needs(Needs::Absent("fsync"));
-        all.extend(group(ParameterGroup::State, [fsync, fdatasync]));
+        let about = "writes of a worker after which it calls sync_file_range for them before its next operation";
+        let range = Parameter::new("sync_file_range", Number(1..=MOST), Absent, about).needs(Needs::Absent("fsync"));
+        let steps = Parameter::word("range_steps", &RANGE_STEPS, |(name, _)| name, "steps of sync_file_range");
+        let steps = steps.needs(Needs::Given("sync_file_range"));
+        let last = Parameter::flag("sync_last", "call fsync or fdatasync also if the last write is due for it");
+        all.extend(group(ParameterGroup::State, [fsync, fdatasync, last, range, steps]));
     }
     all
 }
@@ -59,10 +102,6 @@ impl Between {
         let pause = reader.duration("think_time")?;
         let every = reader.number("think_every")?;
         let think_time = pause.map(|seconds| ((seconds * 1e9).round() as u64, every));
-        if think_time.is_some() && spec.depth > 1 {
-            let message = "a worker thinks when none of its requests is in flight: use depth = 1";
-            return Err(reader.error("think_time", message));
-        }
         let mut syncs = None;
         if writes {
             for (key, flush) in [("fsync", Flush::All), ("fdatasync", Flush::Data)] {
@@ -73,26 +112,55 @@ impl Between {
                 if spec.durability != Durability::None {
                     return Err(reader.error(key, "the durability syncs too: leave one of them out"));
                 }
-                if spec.depth > 1 {
-                    return Err(reader.error(key, "the calls follow each other: use depth = 1"));
-                }
                 if spec.files_per_process() > HELD_FILES {
                     let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
                     return Err(reader.error(key, message));
                 }
             }
         }
-        Ok(Between { syncs, think_time })
+        let syncs_last = writes && reader.flag("sync_last")?;
+        if syncs_last && syncs.is_none() {
+            return Err(reader.error("sync_last", "there are no syncs between the writes: add fsync or fdatasync"));
+        }
+        let mut ranges = None;
+        if writes && reader.take("sync_file_range").is_some() {
+            let every = reader.number("sync_file_range")?;
+            let (_, flags) = reader.word("range_steps", &RANGE_STEPS, |(name, _)| name)?;
+            ranges = Some((flags, every));
+            if spec.files_per_process() > 1 {
+                return Err(reader.error("sync_file_range", "the writes of one file have a range: use files = 1"));
+            }
+        }
+        let end_fsync = writes && reader.flag("end_fsync")?;
+        if end_fsync && (spec.durability != Durability::None || spec.files_per_process() > HELD_FILES) {
+            let message = format!("the durability syncs too, or the files are more than {HELD_FILES}: leave it out");
+            return Err(reader.error("end_fsync", message));
+        }
+        let mut bandwidth = [None; 2];
+        for (name, bytes) in BANDWIDTH.into_iter().zip(&mut bandwidth) {
+            *bytes = reader.take(name).is_some().then(|| reader.number(name)).transpose()?;
+        }
+        Ok(Between { syncs, syncs_last, ranges, think_time, end_fsync, bandwidth })
     }
 
     /// Returns whether operations follow each other without anything in between.
     pub(super) fn is_nothing(&self) -> bool {
-        self.syncs.is_none() && self.think_time.is_none()
+        self.syncs.is_none() && self.ranges.is_none() && self.think_time.is_none() && self.bandwidth == [None; 2]
+    }
+
+    /// Returns whether the call between writes also follows the last one if it is due.
+    pub(super) fn syncs_last(&self) -> bool {
+        self.syncs_last
+    }
+
+    /// Returns whether a worker syncs its files after the last operation.
+    pub(super) fn ends_with_sync(&self) -> bool {
+        self.end_fsync
     }
 
     /// Returns whether the worker syncs between operations.
     pub(super) fn syncs(&self) -> bool {
-        self.syncs.is_some()
+        self.syncs.is_some() || self.ranges.is_some()
     }
 
     /// Returns the parts of the label, each with a comma in front.
@@ -108,6 +176,13 @@ impl Between {
             Some((ns, 1)) => label += &format!(", think time {}", duration(ns)),
             Some((ns, every)) => label += &format!(", think time {} after {every}", duration(ns)),
         }
+        label += &self.ranges.map(|(_, every)| format!(", sync_file_range after {every} writes")).unwrap_or_default();
+        if self.end_fsync {
+            label += ", synced at the end";
+        }
+        for (name, bytes) in ["reads", "writes"].into_iter().zip(self.bandwidth) {
+            label += &bytes.map(|bytes| format!(", {name} at {}/s", Bytes(bytes))).unwrap_or_default();
+        }
         label
     }
 
@@ -122,6 +197,20 @@ impl Between {
                 params.insert("think_every".to_owned(), every.into());
             }
         }
+        if let Some((flags, every)) = self.ranges {
+            let steps = RANGE_STEPS.iter().find(|(_, known)| *known == flags).map_or("", |(name, _)| name);
+            params.insert("sync_file_range".to_owned(), every.into());
+            params.insert("range_steps".to_owned(), steps.into());
+        }
+        if self.syncs_last {
+            params.insert("sync_last".to_owned(), true.into());
+        }
+        if self.end_fsync {
+            params.insert("end_fsync".to_owned(), true.into());
+        }
+        for (name, bytes) in BANDWIDTH.into_iter().zip(self.bandwidth) {
+            params.extend(bytes.map(|bytes| (name.to_owned(), bytes.into())));
+        }
     }
 }
 
@@ -130,6 +219,7 @@ fn name(flush: Flush) -> &'static str {
     match flush {
         Flush::All => "fsync",
         Flush::Data => "fdatasync",
+        Flush::Range(_) => "sync_file_range",
     }
 }
 
@@ -142,6 +232,16 @@ fn duration(ns: u64) -> String {
     }
 }
 
+/// A record that was moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MovedRecord {
+    /// The first item.
+    pub(super) item: u64,
+    /// The number of items.
+    pub(super) items: u64,
+    pub(super) bytes: u64,
+}
+
 /// The operations of one worker so far.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -149,6 +249,20 @@ pub(super) struct Turns {
     operations: u64,
     /// The record whose file is synced before the next operation.
     unsynced: Option<u64>,
+    /// The first and the end of the items that were written since the last sync_file_range.
+    written: Option<(u64, u64)>,
+    /// Whether sync_file_range precedes the next operation.
+    range_is_due: bool,
+    /// The time of the first operation, and the bytes of reads and of writes since then.
+    begun: u64,
+    moved: [u64; 2],
+}
+
+impl Turns {
+    /// Returns the state of a worker that begins now.
+    pub(super) fn begin(recorder: &ThreadRecorder<'_>) -> Turns {
+        Turns { begun: recorder.last(), ..Turns::default() }
+    }
 }
 
 impl Between {
@@ -160,30 +274,93 @@ impl Between {
         writer: &mut IoLoop<'_>,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        let (Some((flush, every)), Some(item)) = (self.syncs, turns.unsynced.take()) else { return Ok(()) };
+        if let Some((first, end, flags)) = self.take_range(turns) {
+            recorder.sync((end - first) * writer.record_size(), || writer.flush_range(first..end, flags))?;
+        }
+        let Some((item, flush)) = self.take_sync(turns) else { return Ok(()) };
+        let every = self.syncs.map_or(1, |(_, every)| every);
         recorder.sync(every.saturating_mul(writer.record_size()), || writer.flush_file_of(item, flush))
+    }
+
+    /// Returns the item whose file is to be synced before the next operation, and the call.
+    pub(super) fn take_sync(&self, turns: &mut Turns) -> Option<(u64, Flush)> {
+        let (flush, _) = self.syncs?;
+        turns.unsynced.take().map(|item| (item, flush))
+    }
+
+    /// Returns the first item, the end and the flags of a sync_file_range before the next operation.
+    pub(super) fn take_range(&self, turns: &mut Turns) -> Option<(u64, u64, u32)> {
+        let (flags, _) = self.ranges.filter(|_| turns.range_is_due)?;
+        turns.range_is_due = false;
+        turns.written.take().map(|(first, end)| (first, end, flags))
+    }
+
+    /// Returns the nanoseconds of a think time.
+    pub(super) fn think_ns(&self) -> u64 {
+        self.think_time.map_or(0, |(ns, _)| ns)
+    }
+
+    /// Returns the time at which the next operation of a direction is due.
+    fn due(&self, turns: &Turns, kind: OperationKind) -> u64 {
+        let moved = turns.moved[index(kind)];
+        let apart = self.bandwidth[index(kind)].map_or(0, |rate| u128::from(moved) * 1_000_000_000 / u128::from(rate));
+        turns.begun.saturating_add(apart as u64)
+    }
+
+    /// Returns the direction of the next operation and the time at which it is due. As in fio, the other direction of a
+    /// mix goes first if it is due earlier.
+    pub(super) fn next_due(&self, turns: &Turns, kind: OperationKind, is_mix: bool, now: u64) -> (OperationKind, u64) {
+        let due = self.due(turns, kind);
+        if self.bandwidth == [None; 2] || due <= now {
+            return (kind, now);
+        }
+        let other = if kind == OperationKind::Read { OperationKind::Write } else { OperationKind::Read };
+        match is_mix.then(|| self.due(turns, other)) {
+            Some(earlier) if earlier < due => (other, earlier),
+            _ => (kind, due),
+        }
+    }
+
+    /// Waits until an operation is due. Returns its direction.
+    pub(super) fn wait(
+        &self,
+        turns: &Turns,
+        kind: OperationKind,
+        is_mix: bool,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> OperationKind {
+        let (kind, due) = self.next_due(turns, kind, is_mix, recorder.last());
+        if due > recorder.last() {
+            recorder.resume_at(due);
+        }
+        kind
     }
 
     /// Counts an operation on a record, and thinks if its turn has come. Returns whether to continue.
     pub(super) fn after(
         &self,
         turns: &mut Turns,
-        item: u64,
+        record: MovedRecord,
         kind: OperationKind,
         recorder: &mut ThreadRecorder<'_>,
     ) -> bool {
+        !self.count(turns, record, kind) || recorder.think(self.think_ns())
+    }
+
+    /// Counts an operation on a record. Returns whether a think time follows.
+    pub(super) fn count(&self, turns: &mut Turns, record: MovedRecord, kind: OperationKind) -> bool {
+        let MovedRecord { item, items, bytes } = record;
         turns.operations += 1;
-        if let Some((_, every)) = self.syncs
-            && kind == OperationKind::Write
-        {
+        turns.moved[index(kind)] += bytes;
+        if kind == OperationKind::Write {
             turns.writes += 1;
-            if turns.writes.is_multiple_of(every) {
+            if self.syncs.is_some_and(|(_, every)| turns.writes.is_multiple_of(every)) {
                 turns.unsynced = Some(item);
             }
+            let (first, end) = turns.written.unwrap_or((item, item));
+            turns.written = Some((first.min(item), end.max(item + items)));
+            turns.range_is_due |= self.ranges.is_some_and(|(_, every)| turns.writes.is_multiple_of(every));
         }
-        match self.think_time {
-            Some((ns, every)) if turns.operations.is_multiple_of(every) => recorder.think(ns),
-            _ => true,
-        }
+        self.think_time.is_some_and(|(_, every)| turns.operations.is_multiple_of(every))
     }
 }

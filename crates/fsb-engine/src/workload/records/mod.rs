@@ -16,8 +16,9 @@ use fsb_model::metric::LATENCY_P99;
 use fsb_model::units::parse_percent;
 use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use hdrhistogram::Histogram;
+use rustix::fs::{Advice, OFlags};
 
-use self::between::{Between, Turns};
+use self::between::{Between, MovedRecord, Turns};
 use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
@@ -29,7 +30,7 @@ use crate::backend::{Backend, Purpose, Verb};
 use crate::clock::OperationKind;
 use crate::fileset::{self, Content, Interest};
 use crate::hash::{Stream, hash, unit};
-use crate::io_loop::{ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet};
+use crate::io_loop::{ByteRange, HELD_FILES, IoLoop, IoOptions, Lock, OpenFileSet, QueueFeed, QueueStep, QueuedRecord};
 use crate::order::{Distribution, FORMS, STRIDE, Visits};
 use crate::profile::{Profile, Renewal};
 use crate::rendezvous::{Rendezvous, RoundState};
@@ -46,6 +47,9 @@ const DISTRIBUTION: &str = "random_distribution";
 
 /// The parameter of the sizes of records.
 const RECORD_SIZES: &str = "record_sizes";
+
+/// The parameter of the sizes of written records of a mix.
+const WRITE_SIZES: &str = "write_sizes";
 
 /// The parameters of the part of each file that the work is limited to.
 const OFFSET: &str = "offset";
@@ -85,8 +89,105 @@ struct Options {
     latency_from: LatencyStart,
     /// Seconds below which the 99th percentile should stay, if a bound was given.
     p99_below: Option<f64>,
-    /// Syncs and think times between operations.
+    /// Syncs, think times and waits between operations.
     between: Between,
+    /// The flag of open(2) with which each write is durable.
+    open_sync: Option<OpenSync>,
+    /// Whether the data of the files is dropped from the page cache before each pass but the first.
+    evict_passes: bool,
+    /// The advice about the access that the kernel gets.
+    hint: Option<Hint>,
+}
+
+/// The advice about the access that the kernel gets for each file: posix_fadvise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hint {
+    Random,
+    Sequential,
+}
+
+impl Hint {
+    /// In the order of the help text.
+    const ALL: &'static [Hint] = &[Hint::Random, Hint::Sequential];
+
+    fn name(self) -> &'static str {
+        match self {
+            Hint::Random => "random",
+            Hint::Sequential => "sequential",
+        }
+    }
+
+    fn advice(self) -> Advice {
+        match self {
+            Hint::Random => Advice::Random,
+            Hint::Sequential => Advice::Sequential,
+        }
+    }
+}
+
+/// A flag of open(2) with which each write is durable when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OpenSync {
+    All,
+    Data,
+}
+
+impl OpenSync {
+    /// In the order of the help text.
+    const ALL: &'static [OpenSync] = &[OpenSync::All, OpenSync::Data];
+
+    fn name(self) -> &'static str {
+        match self {
+            OpenSync::All => "osync",
+            OpenSync::Data => "dsync",
+        }
+    }
+
+    /// rustix 1.1 has O_SYNC under the name DSYNC.
+    fn flags(self) -> OFlags {
+        let bits = match self {
+            OpenSync::All => libc::O_SYNC,
+            OpenSync::Data => libc::O_DSYNC,
+        };
+        OFlags::from_bits_retain(bits as u32)
+    }
+}
+
+/// The space of files without data before the first pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Allocation {
+    /// They have their size, but no blocks.
+    Size,
+    /// They have their size and blocks: fallocate.
+    Blocks,
+    /// They are empty, with blocks behind their end.
+    BeyondEnd,
+    /// They are empty and grow.
+    Nothing,
+}
+
+impl Allocation {
+    /// In the order of the help text.
+    const ALL: &'static [Allocation] =
+        &[Allocation::Size, Allocation::Blocks, Allocation::BeyondEnd, Allocation::Nothing];
+
+    fn name(self) -> &'static str {
+        match self {
+            Allocation::Size => "size",
+            Allocation::Blocks => "blocks",
+            Allocation::BeyondEnd => "blocks-beyond-end",
+            Allocation::Nothing => "none",
+        }
+    }
+
+    fn content(self) -> Content {
+        match self {
+            Allocation::Size => Content::Holes,
+            Allocation::Blocks => Content::Reserved,
+            Allocation::BeyondEnd => Content::ReservedBeyondEnd,
+            Allocation::Nothing => Content::Empty,
+        }
+    }
 }
 
 /// The start of the latency of an operation at a rate.
@@ -159,6 +260,11 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         let about = "sizes of records, multiples of block_size: 4K-64K, or with their percent 4K/60:64K/40";
         let sizes = Parameter::new(RECORD_SIZES, ParameterKind::Text, Absent, about);
         all.extend(group(ParameterGroup::Calls, [sizes]));
+        if member.action == RecordAction::Mix {
+            let about = "sizes of written records, multiples of block_size; record_sizes are then those of reads";
+            let sizes = Parameter::new(WRITE_SIZES, ParameterKind::Text, Absent, about);
+            all.extend(group(ParameterGroup::Calls, [sizes.needs(Needs::Given(RECORD_SIZES))]));
+        }
     }
     if member.has_range() {
         let about = "bytes at the start of each file that the work does not access";
@@ -179,6 +285,26 @@ fn parameters(member: &RecordWorkload) -> Vec<Parameter> {
         all.extend(group(ParameterGroup::Results, [Parameter::flag("by_direction", about)]));
     }
     all.extend(between::parameters(member.writes()));
+    if member.writes() {
+        let about = "open the files with O_SYNC or O_DSYNC, with any backend";
+        let flags = Parameter::word("open_sync", OpenSync::ALL, OpenSync::name, about).default(Absent);
+        all.extend(group(ParameterGroup::State, [flags]));
+    }
+    let about = "drop the data of the files from the page cache before each pass but the first, inside the clock";
+    let evict = Parameter::flag("evict_passes", about);
+    let about = "advice about the access that the kernel gets for each file (posix_fadvise)";
+    let hint = Parameter::word("hint", Hint::ALL, Hint::name, about).default(Absent);
+    all.extend(group(ParameterGroup::State, [evict, hint]));
+    if member.has_allocation() {
+        let about = "space of the files before: their size without blocks, with blocks (fallocate), blocks of empty files, none";
+        all.extend(group(
+            ParameterGroup::State,
+            [
+                Parameter::word("allocate", Allocation::ALL, Allocation::name, about),
+                Parameter::flag("further_passes", "allow passes that write over the data of the first one"),
+            ],
+        ));
+    }
     all.extend(group(ParameterGroup::Results, [parameter::verify()]));
     all
 }
@@ -210,13 +336,16 @@ impl Options {
                 return Err(reader.error(key, message));
             }
         }
-        let in_turn = mix.is_some() || updates.is_some();
+        let in_turn = updates.is_some() || member.is_sequential_mix();
         if spec.depth > 1 && (lock == Some(Lock::Record) || in_turn) {
             let key = if in_turn { "depth" } else { "lock" };
             return Err(reader.error(key, "the workload accesses one record at a time: use depth = 1"));
         }
         if lock == Some(Lock::Record) && walk.as_ref().is_some_and(|walk| walk.sizes.is_some()) {
             return Err(reader.error("lock", "a lock has the size of block_size: leave out record_sizes"));
+        }
+        if verify && mix.is_some() && spec.depth > 1 {
+            return Err(reader.error("verify", "reads find the data of writes in flight: use depth = 1"));
         }
         if verify && !written && spec.threads > 1 {
             let message = "threads that end early leave holes in a new file that they share: use processes";
@@ -230,6 +359,16 @@ impl Options {
         let p99_below = reader.duration("p99_below")?;
         let latency_from = reader.word("latency_from", LatencyStart::ALL, LatencyStart::name)?;
         let between = Between::read(member.writes(), spec, reader)?;
+        let open_sync = match member.writes() {
+            true => reader.optional_word("open_sync", OpenSync::ALL, OpenSync::name)?,
+            false => None,
+        };
+        let hint = reader.optional_word("hint", Hint::ALL, Hint::name)?;
+        let evict_passes = reader.flag("evict_passes")?;
+        if evict_passes && !held {
+            let message = format!("the option keeps all files open at once: use at most {HELD_FILES} files");
+            return Err(reader.error("evict_passes", message));
+        }
         Ok(Options {
             close,
             lock,
@@ -244,12 +383,25 @@ impl Options {
             latency_from,
             p99_below,
             between,
+            open_sync,
+            evict_passes,
+            hint,
         })
     }
 
     /// Returns the sizes of records, if there are several.
     fn record_sizes(&self) -> Option<&RecordSizes> {
         self.walk.as_ref()?.sizes.as_ref()
+    }
+
+    /// Returns the sizes of written records, if those of a mix differ from its reads.
+    fn write_sizes(&self) -> Option<&RecordSizes> {
+        self.walk.as_ref()?.write_sizes.as_ref()
+    }
+
+    /// Returns the items of the largest record.
+    fn largest_record(&self) -> u64 {
+        self.record_sizes().into_iter().chain(self.write_sizes()).map(RecordSizes::largest).max().unwrap_or(1)
     }
 
     /// Returns the share of visits in sequence among random ones.
@@ -277,6 +429,9 @@ impl Options {
         if let Some(sizes) = self.record_sizes() {
             label += &format!(", records of {sizes}");
         }
+        if let Some(sizes) = self.write_sizes() {
+            label += &format!(" and {sizes}");
+        }
         if let Some(mix) = self.mix.filter(|mix| percent(*mix) != USUAL_MIX) {
             label += &format!(", {} reads", percent(mix));
         }
@@ -293,6 +448,15 @@ impl Options {
         }
         if let Some(rate) = self.rate {
             label += &format!(", p99 at {rate}/s");
+        }
+        if let Some(flag) = self.open_sync {
+            label += &format!(", {}", flag.name());
+        }
+        if self.evict_passes {
+            label += ", passes from the device";
+        }
+        if let Some(hint) = self.hint {
+            label += &format!(", advised as {}", hint.name());
         }
         label + &self.between.label() + label::verified(self.verify)
     }
@@ -318,6 +482,9 @@ impl Options {
         if let Some(sizes) = self.record_sizes() {
             add(RECORD_SIZES, sizes.to_string().into());
         }
+        if let Some(sizes) = self.write_sizes() {
+            add(WRITE_SIZES, sizes.to_string().into());
+        }
         if let Some(mix) = self.mix {
             add("mix", percent(mix).into());
         }
@@ -338,6 +505,15 @@ impl Options {
         }
         if self.by_direction {
             add("by_direction", true.into());
+        }
+        if let Some(flag) = self.open_sync {
+            add("open_sync", flag.name().into());
+        }
+        if self.evict_passes {
+            add("evict_passes", true.into());
+        }
+        if let Some(hint) = self.hint {
+            add("hint", hint.name().into());
         }
         self.between.add_to(params);
     }
@@ -376,7 +552,7 @@ fn distribution(spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<Distribut
 
 /// Reads the share of visits in sequence and the sizes of records. Returns `None` if neither is given.
 fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result<Option<WalkOptions>, ParamError> {
-    let mut walk = WalkOptions { sequential: 0.0, sizes: None };
+    let mut walk = WalkOptions { sequential: 0.0, sizes: None, write_sizes: None };
     let mut given = None;
     if member.has_choice()
         && let Some(value) = reader.take("sequential")
@@ -394,10 +570,12 @@ fn walk(member: &RecordWorkload, spec: &Spec, reader: &mut Reader<'_>) -> Result
     if member.has_record_sizes()
         && let Some(text) = reader.text(RECORD_SIZES)?
     {
-        walk.sizes =
-            Some(RecordSizes::parse(&text, spec.block_size).map_err(|message| reader.error(RECORD_SIZES, message))?);
+        let of_writes = if member.action == RecordAction::Mix { reader.text(WRITE_SIZES)? } else { None };
+        let parse = if of_writes.is_some() { RecordSizes::parse_multiples } else { RecordSizes::parse };
+        walk.sizes = Some(parse(&text, spec.block_size).map_err(|message| reader.error(RECORD_SIZES, message))?);
+        let parsed = of_writes.map(|text| RecordSizes::parse_multiples(&text, spec.block_size));
+        walk.write_sizes = parsed.transpose().map_err(|message| reader.error(WRITE_SIZES, message))?;
         let message = match () {
-            () if spec.depth > 1 => "records of several sizes are moved one at a time: use depth = 1",
             () if spec.files_per_process() > 1 => "records of several sizes divide one file: use files = 1",
             () => "",
         };
@@ -571,6 +749,11 @@ impl RecordWorkload {
         self.action == RecordAction::Mix && self.access == [Access::Sequential]
     }
 
+    /// Returns whether the plan gives the space of the files, which hold no data.
+    fn has_allocation(&self) -> bool {
+        self.before == Before::Holes && self.action == RecordAction::Write
+    }
+
     /// Returns whether the work can be limited to a part of each file.
     fn has_range(&self) -> bool {
         self.action != RecordAction::Append
@@ -619,15 +802,20 @@ impl RecordWorkload {
             let message = "writes out of cache must be durable: without a flush the last records stay in memory";
             return Err(reader.error("durability", message));
         }
-        if options.verify && self.before == Before::Holes {
+        let allocation = match self.has_allocation() {
+            true => reader.word("allocate", Allocation::ALL, Allocation::name)?,
+            false => Allocation::Size,
+        };
+        if options.verify && self.before == Before::Holes && !self.writes() {
             return Err(reader.error("verify", "holes hold no data that was written: leave it out"));
         }
         if options.verify && !written && spec.range.is_some() {
             let message = "a new file holds no data beside the part that is written: set overwrite, or leave it out";
             return Err(reader.error("verify", message));
         }
+        let further_passes = self.has_allocation() && reader.flag("further_passes")?;
         reader.finish();
-        Ok(RecordsJob { member: *self, spec, written, options })
+        Ok(RecordsJob { member: *self, spec, written, allocation, further_passes, options })
     }
 }
 
@@ -697,6 +885,9 @@ impl Job for RecordsJob {
             if let Some(ByteRange { first, length }) = self.spec.range {
                 profile.label += &format!(", {} from {}", Bytes(length), Bytes(first));
             }
+            if self.allocation != Allocation::Size {
+                profile.label += &format!(", allocated: {}", self.allocation.name());
+            }
             profile.label += &self.options.label();
         }
         if let Some(rate) = self.options.rate {
@@ -704,7 +895,8 @@ impl Job for RecordsJob {
             profile.primary = &LATENCY_P99;
             profile.fewest = profile.fewest.max(FEWEST_FOR_P99);
         }
-        profile.reaches_device |= self.options.between.syncs();
+        let between = &self.options.between;
+        profile.reaches_device |= between.syncs() || between.ends_with_sync() || self.options.open_sync.is_some();
         profile.only_writes = matches!(self.member.action, RecordAction::Write | RecordAction::Append);
         let restore = self.restore();
         let again_inside = self.options.close && self.member.again && !self.spec.cache.begins_cold();
@@ -716,7 +908,7 @@ impl Job for RecordsJob {
         // A part of a file may fit into memory, and a part of a warm-up is another one.
         profile.divisible &= self.spec.cache != CacheState::Out && self.member.draws.is_none();
         if self.uses_up() {
-            profile.repeats_in_place = restore == Restore::Anew;
+            profile.repeats_in_place = restore == Restore::Anew || self.further_passes;
         }
         profile.in_place = self.written && self.spec.processes == 1;
         profile.cold_bytes_per_operation = match self.member.action {
@@ -750,6 +942,12 @@ impl Job for RecordsJob {
             params.insert(OFFSET.to_owned(), first.into());
             params.insert(LENGTH.to_owned(), length.into());
         }
+        if self.allocation != Allocation::Size {
+            params.insert("allocate".to_owned(), self.allocation.name().into());
+        }
+        if self.further_passes {
+            params.insert("further_passes".to_owned(), true.into());
+        }
         self.options.add_to(&mut params);
         params
     }
@@ -778,7 +976,8 @@ impl Job for RecordsJob {
         // A rate that is kept for a twentieth of a second shows no stalls, and a sample of a warm-up is a part of it. Syncs
         // and think times that come after many operations would be missing from a sample.
         let options = &self.options;
-        if options.rate.is_some() || self.member.draws.is_some() || !options.between.is_nothing() {
+        let between = &options.between;
+        if options.rate.is_some() || self.member.draws.is_some() || !between.is_nothing() || between.ends_with_sync() {
             return None;
         }
         // A unit has a known number of operations, and a file of its own size.
@@ -812,7 +1011,10 @@ impl Job for RecordsJob {
         let subject = Subject { interest: Interest::Data, content: self.content(), verb: Some(verb) };
         let (mut measurement, reports) = measure_set(&threads, &set, subject, &self.profile(), context, gate)?;
         if self.options.by_direction {
-            measurement.latency.extend(by_direction(reports));
+            let all = Directions::sum(reports);
+            let [reads, writes] = all.bytes;
+            measurement.counts.extend([(READ_BYTES.to_owned(), reads), (WRITE_BYTES.to_owned(), writes)]);
+            measurement.latency.extend(all.latency());
         }
         if self.options.between.syncs()
             && let Some(syncs) = measurement.latency.remove(threads::SYNC)
@@ -835,31 +1037,50 @@ impl Job for RecordsJob {
     }
 }
 
-/// Returns the latencies of reads and of writes of all threads, by their names in records.
-fn by_direction(reports: Vec<Option<Box<Directions>>>) -> impl Iterator<Item = (String, String)> {
-    let mut all = Directions::default();
-    for report in reports.into_iter().flatten() {
-        all.reads.add(report.reads).expect("histograms of one size add up");
-        all.writes.add(report.writes).expect("histograms of one size add up");
-    }
-    [(READS, all.reads), (WRITES, all.writes)]
-        .into_iter()
-        .map(|(name, found)| (name.to_owned(), latency::encode(&found)))
-}
-
 /// The names, among the operations of a mix, of its reads and writes.
 const READS: &str = "read";
 const WRITES: &str = "write";
+
+/// The names of the bytes of reads and writes among the counts of a measurement.
+const READ_BYTES: &str = "read_bytes";
+const WRITE_BYTES: &str = "write_bytes";
 
 /// The latencies of one thread by direction.
 struct Directions {
     reads: Histogram<u64>,
     writes: Histogram<u64>,
+    /// Bytes of reads and of writes.
+    bytes: [u64; 2],
+}
+
+impl Directions {
+    fn add(&mut self, kind: OperationKind, bytes: u64, ns: u64) {
+        let reads = kind == OperationKind::Read;
+        let histogram = if reads { &mut self.reads } else { &mut self.writes };
+        histogram.saturating_record(ns);
+        self.bytes[usize::from(!reads)] += bytes;
+    }
+
+    /// Returns the sum over all threads.
+    fn sum(reports: Vec<Option<Box<Directions>>>) -> Directions {
+        let mut all = Directions::default();
+        for report in reports.into_iter().flatten() {
+            all.reads.add(report.reads).expect("histograms of one size add up");
+            all.writes.add(report.writes).expect("histograms of one size add up");
+            all.bytes = [all.bytes[0] + report.bytes[0], all.bytes[1] + report.bytes[1]];
+        }
+        all
+    }
+
+    /// Returns the latencies of reads and of writes by their names in records.
+    fn latency(&self) -> [(String, String); 2] {
+        [(READS, &self.reads), (WRITES, &self.writes)].map(|(name, found)| (name.to_owned(), latency::encode(found)))
+    }
 }
 
 impl Default for Directions {
     fn default() -> Directions {
-        Directions { reads: latency::touched(), writes: latency::touched() }
+        Directions { reads: latency::touched(), writes: latency::touched(), bytes: [0; 2] }
     }
 }
 
@@ -881,6 +1102,8 @@ struct ThreadState<'s> {
     seed: u64,
     /// Operations of a mix so far.
     turns: u64,
+    /// The direction of the next operation, if it was drawn already.
+    drawn: Option<OperationKind>,
     /// The next records of a sequential mix.
     places: Option<MixPlaces>,
     /// Whether the files are closed.
@@ -895,16 +1118,26 @@ struct ThreadState<'s> {
 struct MixPlaces {
     first: u64,
     length: u64,
-    read: u64,
-    write: u64,
+    /// The next record and the passes before this one.
+    read: [u64; 2],
+    write: [u64; 2],
 }
 
 impl MixPlaces {
+    /// Returns whether the last record of a direction was its first one of a pass after the first.
+    fn begins_again(&self, kind: OperationKind) -> bool {
+        let [next, passes] = if kind == OperationKind::Read { self.read } else { self.write };
+        next == 1 && passes > 0
+    }
+
     fn take(&mut self, kind: OperationKind) -> u64 {
-        let next = if kind == OperationKind::Read { &mut self.read } else { &mut self.write };
-        let place = *next;
-        *next = if place + 1 == self.length { 0 } else { place + 1 };
-        self.first + place
+        let [next, passes] = if kind == OperationKind::Read { &mut self.read } else { &mut self.write };
+        if *next == self.length {
+            *next = 0;
+            *passes += 1;
+        }
+        *next += 1;
+        self.first + *next - 1
     }
 }
 
@@ -932,9 +1165,12 @@ impl<'s> RecordThreads<'s> {
             // The measurement does not include files that are created before the clock.
             kind: if purpose == Purpose::Read { OperationKind::Read } else { OperationKind::Write },
             hold: true,
-            largest_record: job.options.record_sizes().map_or(1, RecordSizes::largest) * job.spec.block_size,
+            largest_record: job.options.largest_record() * job.spec.block_size,
             verify: job.options.verify,
             lock: job.options.lock,
+            open_flags: job.options.open_sync.map_or(OFlags::empty(), OpenSync::flags),
+            evict_passes: job.options.evict_passes,
+            advice: job.options.hint.map(Hint::advice),
             ..job.spec.io_options(purpose, rank)
         };
         IoLoop::new(self.set, io_options)
@@ -979,25 +1215,84 @@ impl<'s> RecordThreads<'s> {
 
     /// Moves the remaining records, or those that remain in the pass.
     fn move_records(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
-        if let Some(rate) = self.job.options.rate {
-            return self.keep_pace(state, recorder, rate);
-        }
         let options = &self.job.options;
-        if state.writer.is_none() && options.between.is_nothing() && options.record_sizes().is_none() {
-            return state.io.run(&mut state.visits, recorder);
+        let is_mix = options.mix.is_some();
+        let one_by_one =
+            state.writer.is_some() || is_mix || !options.between.is_nothing() || options.record_sizes().is_some();
+        match options.rate {
+            Some(rate) => self.keep_pace(state, recorder, rate)?,
+            None if one_by_one && self.job.spec.depth > 1 => self.feed_queue(state, recorder)?,
+            None if one_by_one => self.move_one_by_one(state, recorder)?,
+            None => state.io.run(&mut state.visits, recorder)?,
         }
+        if options.between.ends_with_sync() {
+            Self::each_writer(state, IoLoop::flush_held)?;
+            recorder.tick(OperationKind::Sync, 0);
+        }
+        Ok(())
+    }
+
+    /// Moves the records with several requests in flight, and all work that belongs between two of them.
+    fn feed_queue(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
         recorder.start();
-        while let Some(item) = state.visits.next() {
+        let ThreadState { io, visits, seed, turns, directions, .. } = state;
+        let mut feed = Feed {
+            job: self.job,
+            visits,
+            seed: *seed,
+            turns,
+            directions: directions.as_deref_mut(),
+            since: Turns::begin(recorder),
+            drawn: None,
+            thinks: false,
+            pass: 0,
+        };
+        io.run_fed(&mut feed, recorder)
+    }
+
+    /// Moves the records with all work that belongs between two of them.
+    fn move_one_by_one(
+        &self,
+        state: &mut ThreadState<'s>,
+        recorder: &mut ThreadRecorder<'_>,
+    ) -> Result<(), EngineError> {
+        let is_mix = self.job.member.action == RecordAction::Mix;
+        recorder.start();
+        state.since = Turns::begin(recorder);
+        loop {
+            if state.places.is_none() {
+                state.io.begin_pass(&state.visits)?;
+            }
+            let drawn = match state.drawn.take() {
+                Some(drawn) => drawn,
+                None => self.draw(state),
+            };
+            let kind = self.job.options.between.wait(&state.since, drawn, is_mix, recorder);
+            state.visits.choose(kind == OperationKind::Write);
+            let Some(item) = state.visits.next() else {
+                state.drawn = Some(drawn);
+                if self.job.options.between.syncs_last() {
+                    self.before(state, recorder)?;
+                }
+                break;
+            };
             self.before(state, recorder)?;
             let started = recorder.last();
-            let (kind, item) = self.step(state, item)?;
+            let (kind, item) = self.step(state, item, kind)?;
+            let counts = !recorder.is_ramping();
             let more = recorder.lap(kind, self.job.spec.block_size * state.visits.record());
-            if !self.after(state, item, kind, started, recorder) || !more {
+            if !self.after(state, item, kind, counts.then_some(started), recorder) || !more {
                 break;
             }
         }
         state.since = Turns::default();
         Self::each_loop(state, IoLoop::close_current)
+    }
+
+    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update it is the last call.
+    #[inline]
+    fn draw(&self, state: &mut ThreadState<'s>) -> OperationKind {
+        self.job.draw(state.seed, &mut state.turns)
     }
 
     /// Does what is due between two operations, before the next one.
@@ -1007,21 +1302,22 @@ impl<'s> RecordThreads<'s> {
         self.job.options.between.before(&mut state.since, writer, recorder)
     }
 
-    /// Accounts for an operation that began at `started`, and thinks if it is time to. Returns whether to continue.
+    /// Accounts for an operation that began at `started`, or for one of the ramp, and thinks if it is time to. Returns whether to continue.
     #[inline]
     fn after(
         &self,
         state: &mut ThreadState<'s>,
         item: u64,
         kind: OperationKind,
-        started: u64,
+        started: Option<u64>,
         recorder: &mut ThreadRecorder<'_>,
     ) -> bool {
-        if let Some(directions) = &mut state.directions {
-            let histogram = if kind == OperationKind::Read { &mut directions.reads } else { &mut directions.writes };
-            histogram.saturating_record(recorder.last() - started);
+        let bytes = self.job.spec.block_size * state.visits.record();
+        if let (Some(directions), Some(started)) = (&mut state.directions, started) {
+            directions.add(kind, bytes, recorder.last() - started);
         }
-        self.job.options.between.after(&mut state.since, item, kind, recorder)
+        let record = MovedRecord { item, items: state.visits.record(), bytes };
+        self.job.options.between.after(&mut state.since, record, kind, recorder)
     }
 
     /// Starts operations at even intervals, whether the earlier ones were done in time or not. Measures the latency of
@@ -1051,11 +1347,13 @@ impl<'s> RecordThreads<'s> {
                 }
                 LatencyStart::Call => recorder.resume_at(due),
             };
-            let (kind, item) = self.step(state, item)?;
+            let kind = self.draw(state);
+            let (kind, item) = self.step(state, item, kind)?;
             let bytes = self.job.spec.block_size * state.visits.record();
             recorder.tick(kind, bytes);
+            let counts = !recorder.is_ramping();
             let more = recorder.complete(started, bytes);
-            if !self.after(state, item, kind, started, recorder) || !more {
+            if !self.after(state, item, kind, counts.then_some(started), recorder) || !more {
                 break;
             }
         }
@@ -1063,29 +1361,32 @@ impl<'s> RecordThreads<'s> {
         Self::each_loop(state, IoLoop::close_current)
     }
 
-    /// Moves one record. In a mix the seed decides the direction; of an update it decides whether the record is written.
-    /// Returns the last operation and the first item of its record, which a sequential mix chooses itself.
-    fn step(&self, state: &mut ThreadState<'s>, item: u64) -> Result<(OperationKind, u64), EngineError> {
-        let ThreadState { io, writer, visits, seed, turns, places, .. } = state;
+    /// Moves one record, whose last call is `kind`. Returns the operation and the first item of its record, which a
+    /// sequential mix chooses itself.
+    fn step(
+        &self,
+        state: &mut ThreadState<'s>,
+        item: u64,
+        kind: OperationKind,
+    ) -> Result<(OperationKind, u64), EngineError> {
+        let ThreadState { io, writer, visits, places, .. } = state;
         let items = visits.record();
         let Some(writer) = writer else {
             io.step_over(item, items)?;
-            let reads = self.job.member.action == RecordAction::Read;
-            return Ok((if reads { OperationKind::Read } else { OperationKind::Write }, item));
+            return Ok((kind, item));
         };
-        *turns += 1;
-        let drawn = unit(hash(*seed, Stream::Mix, *turns));
-        if let Some(updates) = self.job.options.updates {
+        if self.job.member.action == RecordAction::Update {
             io.step_over(item, items)?;
-            if drawn >= updates {
-                return Ok((OperationKind::Read, item));
+            if kind == OperationKind::Write {
+                writer.step_over(item, items)?;
             }
-            writer.step_over(item, items)?;
-            return Ok((OperationKind::Write, item));
+            return Ok((kind, item));
         }
-        let reads = drawn < self.job.options.reads();
-        let (io, kind) = if reads { (io, OperationKind::Read) } else { (writer, OperationKind::Write) };
         let item = places.as_mut().map_or(item, |places| places.take(kind));
+        if self.job.options.evict_passes && places.as_ref().is_some_and(|places| places.begins_again(kind)) {
+            io.evict()?;
+        }
+        let io = if kind == OperationKind::Read { io } else { writer };
         io.step_over(item, items)?;
         Ok((kind, item))
     }
@@ -1171,6 +1472,74 @@ impl<'s> RecordThreads<'s> {
     }
 }
 
+/// The requests of one worker with several in flight.
+struct Feed<'f> {
+    job: &'f RecordsJob,
+    visits: &'f mut Visits,
+    seed: u64,
+    /// Operations of a mix so far.
+    turns: &'f mut u64,
+    directions: Option<&'f mut Directions>,
+    since: Turns,
+    /// The direction of the next record, if it was drawn already.
+    drawn: Option<OperationKind>,
+    /// Whether a think time precedes the next record.
+    thinks: bool,
+    pass: u64,
+}
+
+impl QueueFeed for Feed<'_> {
+    fn next(&mut self, now: u64) -> QueueStep {
+        let between = &self.job.options.between;
+        // As in fio, a sync or a think time precedes an operation, so none follows the last one.
+        if !self.visits.more() && !between.syncs_last() {
+            return QueueStep::End;
+        }
+        if let Some((first, end, flags)) = between.take_range(&mut self.since) {
+            return QueueStep::SyncRange(first, end, flags);
+        }
+        if let Some((item, flush)) = between.take_sync(&mut self.since) {
+            return QueueStep::Sync(item, flush);
+        }
+        if std::mem::take(&mut self.thinks) {
+            return QueueStep::WaitUntil(now.saturating_add(between.think_ns()));
+        }
+        if !self.visits.more() {
+            return QueueStep::End;
+        }
+        if self.job.options.evict_passes && self.visits.pass() != self.pass {
+            self.pass = self.visits.pass();
+            return QueueStep::Evict;
+        }
+        let drawn = self.drawn.take().unwrap_or_else(|| self.job.draw(self.seed, self.turns));
+        let (kind, due) = between.next_due(&self.since, drawn, self.job.options.mix.is_some(), now);
+        if due > now {
+            self.drawn = Some(kind);
+            return QueueStep::WaitUntil(due);
+        }
+        self.visits.choose(kind == OperationKind::Write);
+        let Some(item) = self.visits.next() else { return QueueStep::End };
+        let items = self.visits.record();
+        let record = MovedRecord { item, items, bytes: items * self.job.spec.block_size };
+        self.thinks = between.count(&mut self.since, record, kind);
+        let verb = if kind == OperationKind::Read { Verb::Read } else { Verb::Write };
+        QueueStep::Submit(QueuedRecord { item, items, verb })
+    }
+
+    fn complete(&mut self, verb: Verb, bytes: u64, ns: u64) {
+        if let Some(directions) = &mut self.directions {
+            directions.add(kind_of(verb), bytes, ns);
+        }
+    }
+}
+
+fn kind_of(verb: Verb) -> OperationKind {
+    match verb {
+        Verb::Read => OperationKind::Read,
+        Verb::Write => OperationKind::Write,
+    }
+}
+
 impl<'s> ThreadJob for RecordThreads<'s> {
     type ThreadState = ThreadState<'s>;
     type Report = Option<Box<Directions>>;
@@ -1183,13 +1552,14 @@ impl<'s> ThreadJob for RecordThreads<'s> {
         let (purpose, second) = self.job.purposes();
         let visits = self.visits(rank);
         let (first, length) = visits.range();
-        let places = MixPlaces { first, length, read: 0, write: 0 };
+        let places = MixPlaces { first, length, read: [0; 2], write: [0; 2] };
         let mut state = ThreadState {
             io: self.io(purpose, rank)?,
             writer: second.map(|purpose| self.io(purpose, rank)).transpose()?,
             visits,
             seed: hash(self.context.seed, Stream::Mix, u64::from(self.context.repetition) << 32 | u64::from(rank)),
             turns: 0,
+            drawn: None,
             places: self.job.member.is_sequential_mix().then_some(places),
             closed: false,
             since: Turns::default(),
@@ -1245,10 +1615,29 @@ struct RecordsJob {
     spec: Spec,
     /// Whether the files are fully written before.
     written: bool,
+    /// The space of files that are not.
+    allocation: Allocation,
+    /// Whether further passes write over the data of the first one, into files that were not written before.
+    further_passes: bool,
     options: Options,
 }
 
 impl RecordsJob {
+    /// Returns the direction of the next operation, which the seed decides in a mix. Of an update it is the last call.
+    #[inline]
+    fn draw(&self, seed: u64, turns: &mut u64) -> OperationKind {
+        let share = match self.member.action {
+            RecordAction::Read => return OperationKind::Read,
+            RecordAction::Write | RecordAction::Append => return OperationKind::Write,
+            RecordAction::Mix => self.options.reads(),
+            RecordAction::Update => self.options.updates.unwrap_or(1.0),
+        };
+        *turns += 1;
+        let is_below = unit(hash(seed, Stream::Mix, *turns)) < share;
+        let reads = is_below == (self.member.action == RecordAction::Mix);
+        if reads { OperationKind::Read } else { OperationKind::Write }
+    }
+
     fn restore(&self) -> Restore {
         let Spec { layout, threads, backend, range, .. } = &self.spec;
         let files = self.spec.files_per_process();
@@ -1285,7 +1674,7 @@ impl RecordsJob {
     fn content(&self) -> Content {
         match self.restore() {
             _ if self.written => Content::Full,
-            _ if self.member.before == Before::Holes => Content::Holes,
+            _ if self.member.before == Before::Holes => self.allocation.content(),
             Restore::Anew => Content::Directories,
             _ => Content::Empty,
         }
@@ -1297,6 +1686,7 @@ impl RecordsJob {
             RecordAction::Append => (Purpose::Append, None),
             RecordAction::Write if self.restore() == Restore::Anew => (Purpose::Create, None),
             RecordAction::Write => (Purpose::Write, None),
+            RecordAction::Mix if self.spec.depth > 1 => (Purpose::Both, None),
             RecordAction::Mix | RecordAction::Update => (Purpose::Read, Some(Purpose::Write)),
         }
     }

@@ -379,7 +379,6 @@ fn orders_that_threads_or_a_cold_cache_would_change_are_refused() {
         (json!({"sequential": "30%", "access": "sequential"}), "access = random"),
         (json!({"record_sizes": "8K-16K"}), "use it as the block_size"),
         (json!({"record_sizes": "4K-16K", "files": 2}), "use files = 1"),
-        (json!({"record_sizes": "4K-16K", "depth": 2, "backend": "uring"}), "use depth = 1"),
         (json!({"record_sizes": "4K-16K", "lock": "record"}), "leave out record_sizes"),
     ] {
         let mut params = json!({"file_size": "64K", "block_size": "4K", "access": "random"});
@@ -476,11 +475,18 @@ fn senseless_syncs_and_think_times_are_refused() {
         ("rewrite", json!({"fsync": 0}), "fsync"),
         ("rewrite", json!({"fsync": 1, "fdatasync": 1}), "fdatasync"),
         ("rewrite", json!({"fsync": 1, "durability": "end"}), "fsync"),
-        ("rewrite", json!({"fdatasync": 1, "depth": 4, "backend": "uring"}), "fdatasync"),
+        ("rewrite", json!({"sync_file_range": 8, "files": 2}), "sync_file_range"),
+        ("rewrite", json!({"end_fsync": true, "durability": "end"}), "end_fsync"),
+        ("rewrite", json!({"range_steps": "write"}), "range_steps"),
+        ("read", json!({"read_bandwidth": "1M", "rate": 5}), "read_bandwidth"),
+        ("read", json!({"end_fsync": true}), "end_fsync"),
+        ("rewrite", json!({"sync_last": true}), "sync_last"),
+        ("read", json!({"open_sync": "dsync"}), "open_sync"),
+        ("read", json!({"allocate": "blocks"}), "allocate"),
+        ("random-mix", json!({"verify": true, "depth": 4, "backend": "uring"}), "verify"),
         ("rewrite", json!({"fsync": 1, "files": 17}), "fsync"),
         ("read", json!({"think_time": "0s"}), "think_time"),
         ("read", json!({"think_every": 2}), "think_every"),
-        ("read", json!({"think_time": "1ms", "depth": 4, "backend": "uring"}), "think_time"),
         ("read", json!({"latency_from": "call"}), "latency_from"),
         ("random-mix", json!({"by_direction": true, "processes": 2}), "by_direction"),
     ] {
@@ -490,6 +496,85 @@ fn senseless_syncs_and_think_times_are_refused() {
         let error = workload::parse(&spec, &SIZING).err().unwrap_or_else(|| panic!("{params}"));
         assert_eq!(error.key.as_deref(), Some(key), "{params}: {error}");
     }
+}
+
+/// Returns the records of the file that hold data.
+fn written_records(root: &Path) -> u64 {
+    let bytes = fs::read(root.join("fsb-set/d00000/f00000000")).unwrap();
+    bytes.chunks(4096).filter(|record| record.iter().any(|byte| *byte != 0)).count() as u64
+}
+
+#[test]
+fn requests_in_flight_mix_directions_sizes_syncs_and_waits() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, extra) in [
+        ("random-mix", json!({"mix": "70%", "by_direction": true})),
+        ("random-mix", json!({"by_direction": true, "record_sizes": "4K/100", "write_sizes": "16K/100"})),
+        ("random-mix", json!({"by_direction": true, "record_sizes": "4K/60:8K/40"})),
+        ("random-write", json!({"fsync": 16, "end_fsync": true})),
+        ("random-write", json!({"sync_file_range": 16, "range_steps": "wait_before+write"})),
+        ("random-read", json!({"think_time": "10us", "read_bandwidth": "1G", "evict_passes": true, "hint": "random"})),
+        (
+            "sparse-write",
+            json!({"access": "random", "allocate": "blocks", "further_passes": true, "open_sync": "dsync"}),
+        ),
+    ] {
+        let mut workload = json!({"name": name, "file_size": "1M", "block_size": "4K", "depth": 8, "backend": "libaio",
+            "cache": "any"});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let found = run(&workload, root.path(), 2).unwrap_or_else(|error| panic!("{workload}: {error}"));
+        assert_eq!(found.bytes, 2 << 20, "{workload}");
+        assert_eq!(written_records(root.path()), 256, "{workload}");
+        if extra.get("by_direction").is_some() {
+            let [reads, writes] = ["read_bytes", "write_bytes"].map(|name| found.counts[name]);
+            assert_eq!(reads + writes, found.bytes, "{workload}");
+            assert!(reads > 0 && writes > 0, "{workload}");
+        }
+        // A sync precedes the next write, so none follows the last one.
+        let syncs = found.latency.get("sync").map(|text| crate::latency::count(text).unwrap());
+        let expected = ["fsync", "sync_file_range"].iter().any(|call| extra.get(call).is_some()).then_some(31);
+        assert_eq!(syncs, expected, "{workload}");
+    }
+}
+
+#[test]
+fn files_without_data_have_the_space_that_the_plan_requests() {
+    use std::os::unix::fs::MetadataExt;
+    for (allocate, size, reserves) in
+        [("size", 1 << 20, false), ("blocks", 1 << 20, true), ("blocks-beyond-end", 0, true), ("none", 0, false)]
+    {
+        let root = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        for (name, access) in [("sparse-write", "random"), ("sparse-write", "sequential"), ("stride-write", "strided")]
+        {
+            let workload = json!({"name": name, "access": access, "file_size": "1M", "block_size": "4K",
+                "allocate": allocate});
+            let (spec, job) = job(&workload);
+            let context = context(&spec, root.path(), 256);
+            worker::prepare(&*job, &context).unwrap();
+            let metadata = fs::metadata(context.set().join("d00000/f00000000")).unwrap();
+            assert_eq!((metadata.len(), metadata.blocks() > 0), (size, reserves), "{workload}");
+            let found = job.measure(&context, &mut Open::default()).unwrap();
+            assert_eq!((found.operations, written_records(root.path())), (256, 256), "{workload}");
+        }
+    }
+}
+
+#[test]
+fn a_bandwidth_spaces_the_operations_of_each_direction() {
+    let spaced = |extra: serde_json::Value| {
+        let mut workload = json!({"name": "random-mix", "file_size": "4M", "block_size": "4K", "by_direction": true});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        let (spec, job) = job(&workload);
+        let clock = ClockSpec::Fake { seed: 1, slowdown: 1.0, noise: 0.0, sample: 0 };
+        let context =
+            Context { backend: Some(CallLog::leaked()), clock, ..context(&spec, Path::new("/nowhere"), 1024) };
+        let found = job.measure(&context, &mut Open::default()).unwrap();
+        (found.counts["read_bytes"], found.counts["write_bytes"], found.timed_ns)
+    };
+    // As in fio, the direction that is due first goes first, whatever the mix.
+    let (reads, writes, ns) = spaced(json!({"read_bandwidth": "3M", "write_bandwidth": "1M", "mix": "20%"}));
+    assert!(reads.abs_diff(3 << 20) < 64 << 10 && writes.abs_diff(1 << 20) < 64 << 10, "{reads} {writes}");
+    assert!(ns.abs_diff(1_000_000_000) < 50_000_000, "{ns}");
 }
 
 #[test]

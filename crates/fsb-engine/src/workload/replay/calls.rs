@@ -15,6 +15,8 @@ use crate::data::{Data, DataSource, Memory};
 
 /// The maximum number of bytes that one call moves. A replay shortens a larger call to this size.
 pub(super) const MOST_MOVED: u64 = 64 << 20;
+/// The most bytes that Linux moves in one call (0x7ffff000, write(2)).
+const MOST_COPIED: u64 = 0x7fff_f000;
 /// Descriptors that may be open at once.
 const MOST_OPEN: usize = 1 << 20;
 
@@ -137,7 +139,6 @@ impl Kernel {
     fn make(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
         let ReplayStep { call, slot, other, .. } = step;
         let done = |result: Result<(), Errno>| result.map(|()| 0);
-        let moved = |result: Result<usize, Errno>| result.map(|count| count as i64);
         let name = || self.name_of(call.name);
         match call.kind {
             CallKind::Open => {
@@ -157,10 +158,16 @@ impl Kernel {
                 // SAFETY: the number was taken out of its place, so no other call closes it.
                 done(unsafe { rustix::io::try_close(number) })
             }
-            CallKind::Read => moved(rustix::io::read(self.fd(*slot)?, buffers.into(call.length))),
-            CallKind::ReadAt => moved(rustix::io::pread(self.fd(*slot)?, buffers.into(call.length), call.offset)),
-            CallKind::Write => moved(rustix::io::write(self.fd(*slot)?, buffers.from(call.length))),
-            CallKind::WriteAt => moved(rustix::io::pwrite(self.fd(*slot)?, buffers.from(call.length), call.offset)),
+            CallKind::Read | CallKind::ReadAt | CallKind::Write | CallKind::WriteAt => {
+                transfer(call, self.fd(*slot)?, buffers)
+            }
+            CallKind::SetAttribute | CallKind::SetAttributeName => self.set_attribute(step, buffers),
+            // MS_ASYNC has no effect on Linux, and MS_SYNC writes and waits as fdatasync does.
+            CallKind::SyncMapping if call.flags & flags::WAIT == 0 => Ok(0),
+            CallKind::SyncMapping => {
+                let fd = rustix::fs::openat(&self.root, name(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                done(rustix::fs::fdatasync(fd))
+            }
             CallKind::Sync => done(rustix::fs::fsync(self.fd(*slot)?)),
             CallKind::DataSync => done(rustix::fs::fdatasync(self.fd(*slot)?)),
             CallKind::SyncFileSystem if *slot == u32::MAX => done(rustix::fs::syncfs(&self.root)),
@@ -234,24 +241,171 @@ impl Kernel {
                     let into = buffers.into(call.length);
                     libc::syscall(libc::SYS_getdents64, fd, into.as_mut_ptr(), into.len())
                 }
-                _ => self.copy(fd, self.fd(*other)?, call, length),
+                _ => copy(fd, self.fd(*other)?.as_raw_fd(), call, length),
             }
         };
         if result != -1 {
             return Ok(result);
         }
-        Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO))
+        Err(last_error())
     }
 
-    fn copy(&self, from: RawFd, to: BorrowedFd<'_>, call: &Call, length: usize) -> i64 {
-        let (to, none) = (to.as_raw_fd(), std::ptr::null_mut());
-        // SAFETY: as above, and null pointers stand for the positions of the descriptors.
-        unsafe {
-            match call.flags {
-                flags::SEND => libc::sendfile(to, from, none, length) as i64,
-                flags::CLONE => i64::from(libc::ioctl(to, libc::FICLONE, from)),
-                _ => libc::copy_file_range(from, none, to, none, length, 0) as i64,
+    /// Sets or removes an extended attribute. Its name replaces the recorded one, which may need privileges.
+    fn set_attribute(&self, step: &ReplayStep, buffers: &mut Buffers) -> Result<i64, Errno> {
+        let ReplayStep { call, slot, .. } = step;
+        let attribute = CString::new(format!("user.fsb-{}", call.second)).unwrap_or_default();
+        let value = buffers.from(call.length);
+        let (attribute, value, length) = (attribute.as_ptr(), value.as_ptr().cast(), value.len());
+        let flags = call.flags as i32;
+        // SAFETY: an open descriptor, texts that end with a zero byte, and our own memory with the stated length.
+        let result = unsafe {
+            if call.kind == CallKind::SetAttribute {
+                let fd = self.fd(*slot)?.as_raw_fd();
+                match call.flags {
+                    flags::REMOVE => libc::fremovexattr(fd, attribute),
+                    _ => libc::fsetxattr(fd, attribute, value, length, flags),
+                }
+            } else {
+                let path = self.path_of(call.name);
+                match call.flags {
+                    flags::REMOVE => libc::lremovexattr(path.as_ptr(), attribute),
+                    _ => libc::lsetxattr(path.as_ptr(), attribute, value, length, flags),
+                }
             }
+        };
+        if result == 0 { Ok(0) } else { Err(last_error()) }
+    }
+
+    /// Returns a path to a name that leads through the descriptor of the root: these calls take no directory.
+    fn path_of(&self, number: u32) -> CString {
+        let mut path = format!("/proc/self/fd/{}/", self.root.as_raw_fd()).into_bytes();
+        path.extend_from_slice(self.name_of(number).to_bytes());
+        CString::new(path).unwrap_or_default()
+    }
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Copies from one open file to another one as the recorded program did.
+fn copy(from: RawFd, to: RawFd, call: &Call, length: usize) -> i64 {
+    let (mut offset, mut target) = (call.offset as i64, call.target as i64);
+    let given = |flag: u32, place: &mut i64| match call.flags & flag {
+        0 => std::ptr::null_mut(),
+        _ => std::ptr::from_mut(place),
+    };
+    let from_offset = given(flags::FROM_OFFSET, &mut offset);
+    let to_offset = given(flags::TO_OFFSET, &mut target);
+    // SAFETY: open descriptors. The pointers are null, which means the positions, or lead to the numbers above.
+    unsafe {
+        match call.flags & flags::HOW {
+            flags::SEND => libc::sendfile(to, from, from_offset, length) as i64,
+            flags::CLONE => i64::from(libc::ioctl(to, libc::FICLONE, from)),
+            flags::CLONE_RANGE => {
+                let range =
+                    CloneRange { from: i64::from(from), offset: call.offset, length: call.length, target: call.target };
+                i64::from(libc::ioctl(to, FICLONERANGE, &raw const range))
+            }
+            flags::DEDUPLICATE => {
+                let mut range = DeduplicateRange::new(call, to);
+                i64::from(libc::ioctl(from, FIDEDUPERANGE, &raw mut range))
+            }
+            _ => libc::copy_file_range(from, from_offset, to, to_offset, length, 0) as i64,
+        }
+    }
+}
+
+const FICLONERANGE: libc::Ioctl = 0x4020_940d;
+const FIDEDUPERANGE: libc::Ioctl = 0xc018_9436;
+
+/// `struct file_clone_range`.
+#[repr(C)]
+struct CloneRange {
+    from: i64,
+    offset: u64,
+    length: u64,
+    target: u64,
+}
+
+/// `struct file_dedupe_range` with one destination.
+#[repr(C)]
+struct DeduplicateRange {
+    offset: u64,
+    length: u64,
+    count: u16,
+    reserved: [u16; 3],
+    to: i64,
+    target: u64,
+    done: u64,
+    status: i32,
+    reserved_info: u32,
+}
+
+impl DeduplicateRange {
+    fn new(call: &Call, to: RawFd) -> DeduplicateRange {
+        let (offset, length, target) = (call.offset, call.length, call.target);
+        let to = i64::from(to);
+        DeduplicateRange {
+            offset,
+            length,
+            count: 1,
+            reserved: [0; 3],
+            to,
+            target,
+            done: 0,
+            status: 0,
+            reserved_info: 0,
+        }
+    }
+}
+
+/// Reads or writes. A copy from or to a file outside the trace may be larger than the buffer and is made in pieces.
+fn transfer(call: &Call, fd: BorrowedFd<'_>, buffers: &mut Buffers) -> Result<i64, Errno> {
+    let wanted = if call.flags & flags::COPIED != 0 { u64::try_from(call.result).unwrap_or_default() } else { 0 };
+    let wanted = wanted.min(MOST_COPIED);
+    let mut moved = 0;
+    loop {
+        let (length, offset) = (call.length.saturating_sub(moved), call.offset.wrapping_add(moved));
+        let (piece, result) = match call.kind {
+            CallKind::Read | CallKind::ReadAt => {
+                let into = buffers.into(length);
+                let piece = into.len();
+                let at_position = call.kind == CallKind::Read;
+                (piece, if at_position { rustix::io::read(fd, into) } else { rustix::io::pread(fd, into, offset) })
+            }
+            _ => {
+                let from = buffers.from(length);
+                (from.len(), write(call, fd, from, offset))
+            }
+        };
+        match result {
+            Ok(count) => {
+                moved += count as u64;
+                if count < piece || moved >= wanted {
+                    return Ok(moved as i64);
+                }
+            }
+            Err(errno) if moved == 0 => return Err(errno),
+            Err(_) => return Ok(moved as i64),
+        }
+    }
+}
+
+/// Writes, with the flags RWF_* of the recorded call.
+fn write(call: &Call, fd: BorrowedFd<'_>, from: &[u8], offset: u64) -> Result<usize, Errno> {
+    let known = [(flags::DATA_SYNC, libc::RWF_DSYNC), (flags::SYNC, libc::RWF_SYNC), (flags::APPEND, libc::RWF_APPEND)];
+    let given = known.iter().filter(|(flag, _)| call.flags & flag != 0).fold(0, |all, (_, bits)| all | bits);
+    let at_position = call.kind == CallKind::Write;
+    match (given, at_position) {
+        (0, true) => rustix::io::write(fd, from),
+        (0, false) => rustix::io::pwrite(fd, from, offset),
+        _ => {
+            let piece = libc::iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: from.len() };
+            let offset = if at_position { -1 } else { offset as i64 };
+            // SAFETY: an open descriptor, and our own memory with the stated length, which the kernel only reads.
+            let count = unsafe { libc::pwritev2(fd.as_raw_fd(), &raw const piece, 1, offset, given) };
+            usize::try_from(count).map_err(|_| last_error())
         }
     }
 }
@@ -288,7 +442,7 @@ fn now() -> Timestamps {
     Timestamps { last_access: now, last_modification: now }
 }
 
-fn open_flags(given: u32) -> OFlags {
+pub(super) fn open_flags(given: u32) -> OFlags {
     let access = match given & (flags::READ | flags::WRITE) {
         flags::WRITE => OFlags::WRONLY,
         flags::READ => OFlags::RDONLY,
@@ -301,7 +455,7 @@ fn open_flags(given: u32) -> OFlags {
         (flags::APPEND, OFlags::APPEND),
         (flags::DIRECT, OFlags::DIRECT),
         (flags::SYNC, OFlags::SYNC),
-        (flags::DATA_SYNC, OFlags::DSYNC),
+        (flags::DATA_SYNC, fsb_sys::open_flags::DSYNC),
         (flags::DIRECTORY, OFlags::DIRECTORY),
         (flags::NO_FOLLOW, OFlags::NOFOLLOW),
         (flags::PATH, OFlags::PATH),
@@ -348,6 +502,10 @@ impl ReplayStep {
     /// success or failure.
     pub(super) fn agrees(&self, result: i64) -> bool {
         let recorded = self.call.result;
+        // A program tries FICLONE and copies the data if the file system refuses it.
+        if recorded < 0 && self.call.clones() {
+            return true;
+        }
         let counts = self.call.kind.moves() || matches!(self.call.kind, CallKind::Seek | CallKind::Copy);
         if recorded < 0 || result < 0 || counts { recorded == result } else { true }
     }

@@ -294,7 +294,8 @@ struct Report {
 #[derive(Debug)]
 struct Other {
     start_ns: u64,
-    kind: CallKind,
+    /// The name of the call.
+    call: &'static str,
     name: Box<str>,
     recorded: i64,
     result: i64,
@@ -307,7 +308,7 @@ impl fmt::Display for Other {
             Some(number) if number > 0 => fsb_model::errno::describe(number),
             _ => result.to_string(),
         };
-        write!(f, "{}{}: {} instead of {}", self.kind.name(), self.name, said(self.result), said(self.recorded))
+        write!(f, "{}{}: {} instead of {}", self.call, self.name, said(self.result), said(self.recorded))
     }
 }
 
@@ -416,8 +417,8 @@ impl LaneState {
         self.report.others += 1;
         if self.report.first.is_none() {
             let name = target.name(call);
-            let (start_ns, kind, recorded) = (call.start_ns, call.kind, call.result);
-            self.report.first = Some(Other { start_ns, kind, name, recorded, result });
+            let (start_ns, recorded) = (call.start_ns, call.result);
+            self.report.first = Some(Other { start_ns, call: call.name(), name, recorded, result });
         }
     }
 }
@@ -667,6 +668,100 @@ mod tests {
     }
 
     #[test]
+    fn files_are_opened_with_the_recorded_durability() {
+        let root = tempfile::tempdir().unwrap();
+        let durable = |given: u32| {
+            let flags = super::calls::open_flags(flags::WRITE | flags::CREATE | given);
+            let mode = rustix::fs::Mode::from_raw_mode(0o600);
+            let file = rustix::fs::open(root.path().join("f"), flags, mode).unwrap();
+            rustix::fs::fcntl_getfl(&file).unwrap().bits() as i32 & libc::O_SYNC
+        };
+        assert_eq!(durable(0), 0);
+        assert_eq!(durable(flags::DATA_SYNC), libc::O_DSYNC);
+        assert_eq!(durable(flags::SYNC | flags::DATA_SYNC), libc::O_SYNC);
+    }
+
+    /// The files of the last replay are in the set until it is removed.
+    fn replayed_file(calls: &[(Option<&str>, Call)], files: &[(&str, State)], name: &str) -> (Measurement, Vec<u8>) {
+        let root = tempfile::tempdir().unwrap();
+        let path = trace(root.path(), files, calls, Totals::default());
+        let spec = spec(&path, &[("pace", "none".into())]);
+        let mut open = Open::default();
+        worker::perform(&task(Step::Prepare, &spec, root.path(), 1), &mut open).unwrap();
+        let measured =
+            worker::perform(&task(Step::Measure, &spec, root.path(), 1), &mut open).unwrap().whole().unwrap();
+        (measured, fs::read(root.path().join("fsb-set").join(name)).unwrap())
+    }
+
+    /// The kernel made such a call without memory of the program. The replay has a buffer of a mebibyte.
+    #[test]
+    fn data_from_outside_is_written_in_pieces() {
+        let copied = |kind: CallKind, offset: u64, length: u64| Call {
+            handle: 1,
+            offset,
+            length,
+            result: length as i64,
+            flags: flags::COPIED,
+            ..Call::new(kind)
+        };
+        let calls = [
+            (Some("f"), open(1, flags::WRITE | flags::READ | flags::CREATE)),
+            (None, copied(CallKind::Write, 0, 3_000_000)),
+            (None, copied(CallKind::WriteAt, 4_000_000, 2_500_000)),
+            (None, copied(CallKind::ReadAt, 0, 2_000_000)),
+            (None, copied(CallKind::Write, 3_000_000, 0)),
+        ];
+        let (measured, bytes) = replayed_file(&calls, &[], "f");
+        assert_eq!((measured.counts["other_results"], measured.bytes, bytes.len()), (0, 7_500_000, 6_500_000));
+    }
+
+    #[test]
+    fn copies_use_the_recorded_offsets() {
+        let copy = |flags: u32, offset: u64, target: u64, length: u64| Call {
+            handle: 1,
+            other: 2,
+            offset,
+            target,
+            length,
+            result: length as i64,
+            flags,
+            ..Call::new(CallKind::Copy)
+        };
+        let failed = Call { result: -i64::from(libc::EOPNOTSUPP), ..copy(flags::CLONE, 0, 0, 0) };
+        let calls = [
+            (Some("a"), open(1, flags::READ)),
+            (Some("b"), open(2, flags::WRITE | flags::READ | flags::CREATE)),
+            (None, failed),
+            (None, copy(flags::FROM_OFFSET | flags::TO_OFFSET, 1000, 5000, 100)),
+            (None, copy(0, 0, 0, 200)),
+            (None, copy(flags::SEND | flags::FROM_OFFSET, 3000, 200, 300)),
+            (None, Call { handle: 2, length: 10, result: 10, ..Call::new(CallKind::Write) }),
+        ];
+        let (measured, bytes) = replayed_file(&calls, &[("a", file(4000))], "b");
+        assert_eq!((measured.counts["other_results"], bytes.len()), (0, 5100));
+        assert!(bytes[500..510].iter().any(|byte| *byte != 0) && bytes[510..5000].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn durable_writes_attributes_and_syncs_of_mappings_are_made() {
+        let write = |flags: u32, kind: CallKind| Call { handle: 1, length: 100, result: 100, flags, ..Call::new(kind) };
+        let attribute =
+            |flags: u32, length: u64, kind: CallKind| Call { handle: 1, second: 1, length, flags, ..Call::new(kind) };
+        let calls = [
+            (Some("f"), open(1, flags::WRITE | flags::CREATE | flags::DATA_SYNC)),
+            (None, write(flags::DATA_SYNC, CallKind::Write)),
+            (None, write(flags::SYNC, CallKind::WriteAt)),
+            (None, write(flags::APPEND, CallKind::WriteAt)),
+            (Some("f"), Call { flags: flags::WAIT, ..Call::new(CallKind::SyncMapping) }),
+            (Some("f"), attribute(1, 30, CallKind::SetAttributeName)),
+            (None, attribute(2, 20, CallKind::SetAttribute)),
+            (Some("f"), attribute(flags::REMOVE, 0, CallKind::SetAttributeName)),
+        ];
+        let (measured, bytes) = replayed_file(&calls, &[], "f");
+        assert_eq!((measured.counts["other_results"], bytes.len()), (0, 200));
+    }
+
+    #[test]
     fn closing_what_could_not_be_opened_is_an_error_of_the_call() {
         let root = tempfile::tempdir().unwrap();
         let calls = [(Some("none"), open(1, flags::READ)), (None, Call { handle: 1, ..Call::new(CallKind::Close) })];
@@ -692,7 +787,7 @@ mod tests {
         let refusal = |path: &Path, pairs: Pairs<'_>| label(&spec(path, pairs)).unwrap_err().to_string();
         assert!(refusal(&root.path().join("none"), &[]).contains("No such file"), "no trace");
         let calls = [(Some("f"), Call { result: -2, ..Call::new(CallKind::StatName) })];
-        let incomplete = Totals { incomplete: vec![Gap { what: Unseen::Uring, times: 1 }.into()], ..Totals::default() };
+        let incomplete = Totals { incomplete: vec![Gap::new(Unseen::Uring, 1).into()], ..Totals::default() };
         let path = trace(root.path(), &[], &calls, incomplete);
         assert!(refusal(&path, &[]).contains("is incomplete: requests of io_uring"));
         assert_eq!(label(&spec(&path, &[("force", true.into())])).unwrap(), "replay of a, incomplete");
@@ -700,7 +795,7 @@ mod tests {
         fs::write(&path, &whole[..whole.len() - 20]).unwrap();
         assert!(refusal(&path, &[]).contains("it is cut off after"));
         fs::write(&path, [b"FSBTRACE\x09\x00", &whole[10..]].concat()).unwrap();
-        assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 2"));
+        assert!(refusal(&path, &[]).contains("a trace of version 9, and this fsb reads versions 1 to 3"));
         let path =
             trace(root.path(), &[], &[(Some("../../etc/passwd"), Call::new(CallKind::StatName))], Totals::default());
         assert!(refusal(&path, &[]).contains("its name '../../etc/passwd' leads out of the target"));

@@ -94,3 +94,32 @@ fn failed_repetitions_of_hyperfine_are_no_runs() {
     };
     assert_eq!((values("cp data copy"), values("cp missing copy")), (1, 0));
 }
+
+#[test]
+fn the_commands_of_one_file_of_hyperfine_are_compared_with_each_other() {
+    let scratch = scratch();
+    fs::copy(golden("hyperfine/1.20.0-named.json"), scratch.path().join("bench.json")).unwrap();
+    let (document, _) = compare(scratch.path(), &["bench.json"]);
+    let names: Vec<&str> = document["sets"].as_array().unwrap().iter().filter_map(|set| set["name"].as_str()).collect();
+    assert_eq!(names, ["old", "new"]);
+    let time = &document["operations"][0];
+    assert_eq!((&time["workload"], &time["metric"]), (&Value::Null, &"command_time".into()));
+    assert!(time["estimate"]["against"]["new"]["ratio"].is_number(), "{time}");
+}
+
+#[test]
+fn one_command_a_file_is_compared_whatever_its_paths_are() {
+    let scratch = scratch();
+    let export = |target: &str, times: [f64; 3]| {
+        let result = serde_json::json!({"command": format!("cp data /mnt/{target}"), "mean": times[1], "stddev": 0.01,
+            "median": times[1], "user": 0.1, "system": 0.1, "min": times[0], "max": times[2], "times": times,
+            "exit_codes": [0, 0, 0]});
+        let text = serde_json::json!({"results": [result]}).to_string();
+        fs::write(scratch.path().join(format!("{target}.json")), text).unwrap();
+    };
+    export("ext4", [1.0, 1.01, 1.02]);
+    export("xfs", [2.0, 2.01, 2.02]);
+    let (document, warnings) = compare(scratch.path(), &["ext4.json", "xfs.json"]);
+    assert_eq!(document["operations"][0]["estimate"]["against"]["xfs"]["verdict"], "slower");
+    assert!(warnings.contains("each set has one command, and they differ"), "{warnings}");
+}

@@ -1,0 +1,90 @@
+//! `preadv2` and `pwritev2` with one part: the calls of fio's engine `pvsync2`.
+
+use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
+use std::slice;
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::OFlags;
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
+
+use super::files::{self, Table};
+use super::{
+    Capabilities, Directory, FileBackend, Flush, IoRequest, OpenFlags, Queued, Session, Setup, Slot, Verb, direct,
+};
+use crate::EngineError;
+
+/// Through the page cache.
+pub(crate) static PREADV2: FileBackend = FileBackend {
+    name: "preadv2",
+    about: "preadv2 and pwritev2 through the page cache, one call per operation, its memory in one part",
+    flags: OFlags::empty(),
+    capabilities: Capabilities { sequential: false, ..Capabilities::PLAIN },
+    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::empty()),
+};
+
+/// Past the page cache.
+pub(crate) static PREADV2_DIRECT: FileBackend = FileBackend {
+    name: "preadv2-direct",
+    about: "preadv2 and pwritev2 past the page cache (O_DIRECT)",
+    flags: OFlags::DIRECT,
+    capabilities: direct::CAPABILITIES,
+    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::empty()),
+};
+
+/// Past the page cache; the kernel polls for the completion if the device has queues for it.
+pub(crate) static PREADV2_HIPRI: FileBackend = FileBackend {
+    name: "preadv2-hipri",
+    about: "preadv2 and pwritev2 past the page cache (O_DIRECT) with RWF_HIPRI: the kernel polls where the device can",
+    flags: OFlags::DIRECT,
+    capabilities: direct::CAPABILITIES,
+    session: |flags, setup| open_session(flags, setup, ReadWriteFlags::HIPRI),
+};
+
+/// Opens a session whose files are opened with `flags`, and whose calls have the flags `call`.
+fn open_session(flags: OFlags, setup: &Setup, call: ReadWriteFlags) -> Result<Box<dyn Session>, EngineError> {
+    Ok(Box::new(VectoredSession { files: Table::new(setup), flags, call }))
+}
+
+#[derive(Debug)]
+struct VectoredSession {
+    files: Table<OwnedFd>,
+    flags: OFlags,
+    call: ReadWriteFlags,
+}
+
+impl Session for VectoredSession {
+    fn open(&mut self, at: &Directory, path: &CStr, flags: OpenFlags, _size: u64) -> Result<Slot, Errno> {
+        let slot = self.files.free()?;
+        self.files.put(slot, files::open(at, path, flags.with(self.flags))?);
+        Ok(slot)
+    }
+
+    fn close(&mut self, slot: Slot) -> Result<(), Errno> {
+        files::close(self.files.take(slot)?)
+    }
+
+    #[inline]
+    unsafe fn queue(&mut self, request: &IoRequest) -> Result<Queued, Errno> {
+        let file = self.files.get(request.slot)?;
+        // SAFETY: the caller vouches for the memory until this call returns.
+        let memory = unsafe { slice::from_raw_parts_mut(request.memory, request.length) };
+        let moved = match request.verb {
+            Verb::Read => {
+                retry_on_intr(|| rustix::io::preadv2(file, &mut [IoSliceMut::new(memory)], request.offset, self.call))?
+            }
+            Verb::Write => {
+                retry_on_intr(|| rustix::io::pwritev2(file, &[IoSlice::new(memory)], request.offset, self.call))?
+            }
+        };
+        Ok(Queued::Done(moved))
+    }
+
+    fn flush(&mut self, slot: Slot, what: Flush) -> Result<(), Errno> {
+        files::flush(self.files.get(slot)?, what)
+    }
+
+    fn descriptor(&self, slot: Slot) -> Result<BorrowedFd<'_>, Errno> {
+        self.files.get(slot).map(OwnedFd::as_fd)
+    }
+}
