@@ -594,6 +594,8 @@ fn different_commands(sets: &[Collected]) -> Option<String> {
 fn options_of_files(tool: &str) -> &'static [&'static str] {
     match tool {
         "iozone" => &["-f", "-F", "-b", "-U"],
+        "ior" => &["-o"],
+        "mdtest" => &["-d"],
         _ => &[],
     }
 }
