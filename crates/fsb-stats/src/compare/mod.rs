@@ -565,11 +565,13 @@ fn tools(sets: &[Collected]) -> Option<String> {
     }
 }
 
-/// Warns of sets whose tool was called with different options.
+/// Warns of sets whose tool was called with different options. Readers that find settings in the options have another
+/// warning, see [`settings`].
 fn commands(sets: &[Collected]) -> Option<String> {
     let command =
         |set: &Collected| set.commands.texts.first().map(|command| options(set.tool().unwrap_or_default(), command));
-    let all: Vec<(&Collected, String)> = sets.iter().filter_map(|set| Some((set, command(set)?))).collect();
+    let others = sets.iter().filter(|set| set.settings.is_empty());
+    let all: Vec<(&Collected, String)> = others.filter_map(|set| Some((set, command(set)?))).collect();
     let same_tool = all.windows(2).all(|pair| pair[0].0.tool() == pair[1].0.tool());
     if !same_tool || all.windows(2).all(|pair| pair[0].1 == pair[1].1) {
         return None;
