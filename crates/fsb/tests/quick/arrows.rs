@@ -42,6 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "xtask",
         &[
             "fsb",
+            "fsb-compat",
             "fsb-history",
             "fsb-model",
             "fsb-engine",

@@ -365,7 +365,9 @@ fn results_of_other_tools_fit_the_schema() {
     for name in ["fio-3.33.json", "fio-3.33-jsonplus.json", "bonnie++-2.00a.txt", "postmark-1.53.txt"] {
         let sets = ["a", "b"].map(|set| super::set(set, &format!("tool-output/{name}")));
         let document = check(scratch.path(), &[&sets[0], &sets[1]]);
-        for operation in document["operations"].as_array().unwrap() {
+        // A rate that was too fast to measure has no ratio.
+        let operations = document["operations"].as_array().unwrap().iter();
+        for operation in operations.filter(|operation| operation["gaps"].is_null()) {
             let estimate = &operation["estimate"]["against"]["b"];
             assert_eq!((&estimate["ratio"], &estimate["verdict"]), (&1.0.into(), &"not_judged".into()), "{name}");
         }
