@@ -332,6 +332,7 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
     if !piece.word("think_time").is_empty() {
         section.set("thinktime", piece.word("think_time"));
     }
+    calls_between(&mut section, piece);
     if direction == Direction::Mix {
         section.set("rwmixread", percent(piece, "mix").round());
     }
@@ -351,6 +352,34 @@ fn records_section(direction: Direction, share: &Share<'_>) -> Result<Section, S
     durable(&mut section, share);
     rate(&mut section, piece);
     Ok(section)
+}
+
+/// Sets the options of calls and waits between operations, which have the meaning of fio's.
+fn calls_between(section: &mut Section, piece: &Piece) {
+    let rate =
+        |key: &str| Some(piece.number(key)).filter(|rate| *rate > 0).map_or_else(String::new, |rate| rate.to_string());
+    let [reads, writes] = ["read_bandwidth", "write_bandwidth"].map(rate);
+    if !reads.is_empty() || !writes.is_empty() {
+        section.set("rate", format!("{reads},{writes}"));
+    }
+    if piece.number("sync_file_range") > 0 {
+        let steps = piece.word("range_steps").replace('+', ",");
+        section.set("sync_file_range", format!("{steps}:{}", piece.number("sync_file_range")));
+    }
+    match piece.word("open_sync") {
+        "osync" => section.set("sync", "sync"),
+        "dsync" => section.set("sync", "dsync"),
+        _ => {}
+    }
+    if !piece.word("hint").is_empty() {
+        section.set("fadvise_hint", piece.word("hint"));
+    }
+    if piece.flag("evict_passes") {
+        section.set("invalidate", 1);
+    }
+    if piece.flag("end_fsync") {
+        section.set("end_fsync", 1);
+    }
 }
 
 /// Returns the number of a parameter in per cent, or 0.
@@ -393,6 +422,12 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     }
     if direction == Direction::Mix && !piece.word("sequential").is_empty() {
         return refuse("fio has a place in sequence for each direction, fsb one for both");
+    }
+    if !piece.word("write_sizes").is_empty() {
+        return refuse("fio counts records of two sizes in one random map");
+    }
+    if piece.flag("sync_last") {
+        return refuse("fio does not sync after the last write");
     }
     if piece.word("random_distribution") == "zipf:1" {
         return refuse("fio has no Zipf distribution with the exponent 1");
@@ -549,6 +584,9 @@ fn engine_options(backend: &str) -> Result<&'static [(&'static str, &'static str
         "dsync" => &[("ioengine", "psync"), ("sync", "dsync")],
         "lseek" => &[("ioengine", "sync")],
         "lseek-direct" => &[("ioengine", "sync"), ("direct", "1")],
+        "preadv2" => &[("ioengine", "pvsync2")],
+        "preadv2-direct" => &[("ioengine", "pvsync2"), ("direct", "1")],
+        "preadv2-hipri" => &[("ioengine", "pvsync2"), ("direct", "1"), ("hipri", "1")],
         "mmap" => &[("ioengine", "mmap")],
         "posix-aio" => &[("ioengine", "posixaio")],
         "libaio" => &[("ioengine", "libaio")],
@@ -599,6 +637,27 @@ mod tests {
             found.contains(&("rw", "rw".to_owned())) && found.contains(&("rwmixread", "70".to_owned())),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn calls_and_waits_between_operations_become_fios_options() {
+        let workload = json!({"name": "random-mix", "access": "random", "backend": "preadv2-hipri", "files": 1,
+            "file_size": 65536, "block_size": 4096, "threads": 1, "cache": "any", "durability": "none", "mix": "50%",
+            "write_bandwidth": 1048576, "sync_file_range": 8, "range_steps": "wait_before+write", "open_sync": "dsync",
+            "hint": "random", "evict_passes": true, "end_fsync": true});
+        let piece = Piece { workload: serde_json::from_value(workload).unwrap(), operations: 16, space: 65536 };
+        let share = Share { piece: &piece, units: 1, own_files: false };
+        let options = records_section(Direction::Mix, &share).unwrap().options;
+        for (option, value) in [
+            ("rate", ",1048576"),
+            ("sync_file_range", "wait_before,write:8"),
+            ("sync", "dsync"),
+            ("fadvise_hint", "random"),
+            ("end_fsync", "1"),
+            ("hipri", "1"),
+        ] {
+            assert!(options.contains(&(option, value.to_owned())), "{option}: {options:?}");
+        }
     }
 
     #[test]

@@ -967,7 +967,7 @@ impl Reader {
         let Amount { line: amount_line, operations, seconds, is_timed } = self.amount(line, access, &records, pass)?;
         let one_pass = operations.is_some_and(|operations| operations <= pass);
         let ramp_seconds = self.ramp(operations, backend);
-        let mut params: Params = [
+        let mut params: Vec<Parameter> = vec![
             ("files", files.count.into()),
             ("file_size", files.size.into()),
             ("block_size", record.into()),
@@ -975,37 +975,22 @@ impl Reader {
             ("depth", depth.into()),
             ("threads", 1.into()),
             ("cache", cache.into()),
-        ]
-        .into_iter()
-        .map(|(name, value): (&str, serde_json::Value)| (name.to_owned(), value))
-        .collect();
-        params.extend(files.part.iter().flat_map(|part| part.params(0)));
-        let mut set = |name: &str, value: serde_json::Value| drop(params.insert(name.to_owned(), value));
-        if depth > 1 {
-            self.batch(depth).map(|batch| set("batch", batch.into()));
-        }
-        let loops = !one_pass && !is_timed;
-        for (name, value) in self.syncs(access, backend, files.count, loops) {
-            // fio syncs before it finds that the rest is less than a record.
-            if files.leaves_rest && one_pass && ["fsync", "fdatasync"].contains(&name) {
-                set("sync_last", true.into());
-            }
-            set(name, value);
-        }
-        open_sync.map(|flag| set("open_sync", flag.into()));
-        self.data(record).map(|data| set("data", data));
-        self.generator(records.sizes.is_some());
-        let distribution = self.distribution(access);
-        let is_drawn = distribution.is_some();
-        distribution.map(|distribution| set("random_distribution", distribution.into()));
-        self.sequential(access, files.count).map(|share| set("sequential", format!("{share}%").into()));
-        for (name, value) in self.pace(access, backend, &records) {
-            set(name, value);
-        }
-        if evict && !one_pass && !is_drawn {
-            set("evict_passes", true.into());
-        }
-        hint.map(|hint| set("hint", hint.into()));
+        ];
+        params.extend(self.syncs(access, backend, &files, one_pass, is_timed));
+        params.extend(self.order(access, &records, &files, evict && !one_pass));
+        params.extend(self.pace(access, &records));
+        let batch = if depth > 1 { self.batch(depth) } else { None };
+        let optional = [
+            batch.map(|batch| ("batch", batch.into())),
+            open_sync.map(|flag| ("open_sync", flag.into())),
+            hint.map(|hint| ("hint", hint.into())),
+            self.data(record).map(|data| ("data", data)),
+            is_new.then(|| ("allocate", allocate.into())),
+            (is_new && !one_pass).then(|| ("further_passes", true.into())),
+            self.verify(access, backend, one_pass, files.part.is_some(), is_new && seconds.is_some())
+                .then(|| ("verify", true.into())),
+        ];
+        params.extend(optional.into_iter().flatten());
         if !one_pass && backend.name == "mmap" {
             self.refuse(
                 amount_line,
@@ -1013,35 +998,10 @@ impl Reader {
                  ioengine",
             );
         }
-        self.several_sizes(access, &records, &files);
-        if let Some((_, sizes)) = &records.sizes {
-            set("record_sizes", sizes.as_str().into());
-        }
-        records.write_sizes.as_deref().map(|sizes| set("write_sizes", sizes.into()));
-        if self.verify(access, backend, one_pass, files.part.is_some(), is_new && seconds.is_some()) {
-            set("verify", true.into());
-        }
-        if access.is_sequential_mix() && files.count > 1 {
-            self.refuse(line, "nrfiles: reads and writes have places of their own in one file only: leave it out");
-        }
-        if is_new {
-            set("allocate", allocate.into());
-            if !one_pass {
-                set("further_passes", true.into());
-            }
-        }
-        let mix = self.mix();
-        if access.is_mix() {
-            set("mix", format!("{mix}%").into());
-            if access.direction.is_apart() {
-                set("by_direction", true.into());
-            }
-        }
-        if files.takes_turns {
-            set("stride", (files.size / record).into());
-        }
-        let name = self.workload(line, access, &files, is_new, &mut set);
-        let latency = if backend.queues { LatencyKind::Total } else { LatencyKind::Completion };
+        self.check_files(line, access, &records, &files);
+        let name = self.workload(line, access, &files, is_new, &mut params);
+        let mut params: Params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        params.extend(files.part.iter().flat_map(|part| part.params(0)));
         Some(Work {
             spec: WorkloadSpec::new(name, params),
             part: files.part,
@@ -1050,8 +1010,29 @@ impl Reader {
             seconds,
             ramp_seconds,
             evict,
-            latency,
+            latency: if backend.queues { LatencyKind::Total } else { LatencyKind::Completion },
         })
+    }
+
+    /// Returns the parameters of the order and the sizes of the records. `evicts` is whether fio drops the page cache
+    /// before each pass.
+    fn order(&mut self, access: Access, records: &Records, files: &Files, evicts: bool) -> Vec<Parameter> {
+        self.generator(records.sizes.is_some());
+        let distribution = self.distribution(access);
+        let sequential = self.sequential(access, files.count);
+        let mix = self.mix();
+        let optional = [
+            // Drawn records have no passes.
+            (evicts && distribution.is_none()).then(|| ("evict_passes", true.into())),
+            distribution.map(|distribution| ("random_distribution", distribution.into())),
+            sequential.map(|share| ("sequential", format!("{share}%").into())),
+            records.sizes.as_ref().map(|(_, sizes)| ("record_sizes", sizes.as_str().into())),
+            records.write_sizes.as_deref().map(|sizes| ("write_sizes", sizes.into())),
+            access.is_mix().then(|| ("mix", format!("{mix}%").into())),
+            access.direction.is_apart().then(|| ("by_direction", true.into())),
+            files.takes_turns.then(|| ("stride", (files.size / records.smallest).into())),
+        ];
+        optional.into_iter().flatten().collect()
     }
 
     /// Returns the name of the engine's workload, and sets the parameters that only it has.
@@ -1061,7 +1042,7 @@ impl Reader {
         access: Access,
         files: &Files,
         is_new: bool,
-        set: &mut dyn FnMut(&str, serde_json::Value),
+        params: &mut Vec<Parameter>,
     ) -> &'static str {
         match (access.direction, access.random) {
             (Direction::Read, _) if access.backward => "backward-read",
@@ -1070,7 +1051,7 @@ impl Reader {
             (Direction::Read, true) => "random-read",
             (Direction::Write, false) if is_new && files.takes_turns => "stride-write",
             (Direction::Write, random) if is_new => {
-                set("access", if random { "random" } else { "sequential" }.into());
+                params.push(("access", if random { "random" } else { "sequential" }.into()));
                 "sparse-write"
             }
             (Direction::Write, true) => "random-write",
@@ -1081,7 +1062,7 @@ impl Reader {
                         "nrfiles: the engine overwrites files in another order: add file_service_type=sequential",
                     );
                 }
-                set("overwrite", true.into());
+                params.push(("overwrite", true.into()));
                 "write"
             }
             // A job that trims has returned.
@@ -1090,8 +1071,11 @@ impl Reader {
         }
     }
 
-    /// Refuses records of several sizes where the engine has one.
-    fn several_sizes(&mut self, access: Access, records: &Records, files: &Files) {
+    /// Refuses several files and records of several sizes where the engine has one.
+    fn check_files(&mut self, section: usize, access: Access, records: &Records, files: &Files) {
+        if access.is_sequential_mix() && files.count > 1 {
+            self.refuse(section, "nrfiles: reads and writes have places of their own in one file only: leave it out");
+        }
         let Some((line, _)) = records.sizes else { return };
         let why = match () {
             () if files.count > 1 => "records of several sizes divide one file: use nrfiles=1",
@@ -1339,15 +1323,17 @@ impl Reader {
         Some(Amount { line, operations: Some(operations), seconds, is_timed: false })
     }
 
-    /// Returns the parameters of the syncs between the writes and at the end. `loops` is whether fio syncs at the end of
-    /// each pass.
+    /// Returns the parameters of the syncs between the writes and at the end.
     fn syncs(
         &mut self,
         access: Access,
         backend: Backend,
-        files: u64,
-        loops: bool,
-    ) -> Vec<(&'static str, serde_json::Value)> {
+        all: &Files,
+        one_pass: bool,
+        is_timed: bool,
+    ) -> Vec<Parameter> {
+        // fio syncs at the end of each loop, but only once if the time ends the job.
+        let (files, loops) = (all.count, !one_pass && !is_timed);
         let number = |value: &str| value.parse::<u64>().ok().filter(|number| *number <= 1 << 32);
         let mut given = Vec::new();
         for call in ["fsync", "fdatasync"] {
@@ -1378,6 +1364,10 @@ impl Reader {
             // As in fio, a mapping has one way to sync.
             [(_, _, every), ..] if backend.name == "mmap" => params.push(("fdatasync", every.into())),
             [(_, call, every), ..] => params.push((call, every.into())),
+        }
+        // fio syncs before it finds that the rest is less than a record.
+        if all.leaves_rest && one_pass && !params.is_empty() {
+            params.push(("sync_last", true.into()));
         }
         if let Some((line, (steps, every))) = range.filter(|(_, (_, every))| *every > 0) {
             if given.iter().any(|(_, call, _)| *call == "fsync") || files > 1 || backend.name == "mmap" {
@@ -1416,7 +1406,7 @@ impl Reader {
     }
 
     /// Returns the parameters of the rate and of the think time.
-    fn pace(&mut self, access: Access, backend: Backend, records: &Records) -> Vec<(&'static str, serde_json::Value)> {
+    fn pace(&mut self, access: Access, records: &Records) -> Vec<Parameter> {
         let (record, kilo) = (records.smallest, self.kilo);
         let mut params = Vec::new();
         self.value("rate_process", "linear", |value| (value == "linear").then_some(()));
@@ -1431,16 +1421,10 @@ impl Reader {
             self.refuse(*line, "rate: leave out rate_iops, or rate");
         }
         let operations = operations.map(|(line, rates)| (line, rates.map(|rate| rate.saturating_mul(record))));
-        if let Some((line, [reads, writes])) = bandwidth.or(operations) {
+        if let Some((_, [reads, writes])) = bandwidth.or(operations) {
             let [of_reads, of_writes] = [access.direction != Direction::Write, access.direction != Direction::Read];
             params.extend((of_reads && reads > 0).then(|| ("read_bandwidth", reads.into())));
             params.extend((of_writes && writes > 0).then(|| ("write_bandwidth", writes.into())));
-            if backend.name == "posix-aio" && !params.is_empty() {
-                self.note(
-                    line,
-                    "rate: fsb waits until no request is in flight before it waits for the next one, as fio does",
-                );
-            }
         }
         if let Some((_, pause)) = thought.filter(|(_, pause)| *pause > 0.0) {
             params.push(("think_time", format!("{}us", (pause * 1e6).round()).into()));
@@ -1585,6 +1569,9 @@ impl Reader {
     }
 }
 
+/// A parameter of the engine's workload.
+type Parameter = (&'static str, serde_json::Value);
+
 /// The end of a job.
 struct Amount {
     /// The line of the option that decides it.
@@ -1595,7 +1582,7 @@ struct Amount {
     is_timed: bool,
 }
 
-/// Parses the rates of reads and writes. One number holds for both, and an empty one is no limit: 0.
+/// Parses the rates of reads and writes. One number holds for both. 0, as an empty number, sets no limit.
 fn rates(value: &str, parse: impl Fn(&str) -> Option<u64>) -> Option<[u64; 2]> {
     let rate = |text: &str| if ["", "0"].contains(&text) { Some(0) } else { parse(text) };
     let values = by_direction(value).into_iter().map(rate).collect::<Option<Vec<_>>>()?;

@@ -55,10 +55,16 @@ impl Latency {
         // With `lat_percentiles`, fio counts total latencies instead of completion latencies.
         let counted = |times: &&Fields| times.get("percentile").is_some() || times.get("bins").is_some();
         let kept = completion.as_ref().filter(counted).or(total.as_ref().filter(counted));
-        let printed: BTreeMap<String, &RawValue> = table(kept.and_then(|times| times.get("percentile")));
+        let all = kept.and_then(|times| times.get("percentile"));
+        let printed: BTreeMap<String, &RawValue> = table(all);
         let percentiles = PERCENTILES.each_ref().map(|(percent, _)| {
             let same = |key: &str| key.parse::<f64>().is_ok_and(|found| (found - percent).abs() < 1e-6);
-            let (_, raw) = printed.iter().find(|(key, _)| same(key))?;
+            let (key, raw) = printed.iter().find(|(key, _)| same(key))?;
+            let is_repeated = all.is_some_and(|all| all.get().matches(&format!("\"{key}\"")).count() > 1);
+            if is_repeated || printed.keys().filter(|key| same(key)).count() > 1 {
+                draft.remark(source.line(raw), format_args!("percentile {key} occurs twice; left out"));
+                return None;
+            }
             Some(source.parse(raw, draft)?.divided_by(a_second))
         });
         // Before 3.0 the counts had bin numbers instead of times as keys, beside constants of the format.

@@ -292,7 +292,54 @@ def phoronix(text):
     return values
 
 
-READERS = {"bonnie++": bonnie, "filebench": filebench, "io500": io500, "ior": ior, "iozone": iozone, "mdtest": mdtest,
+def fio(text):
+    """Reads the lines of fio's JSON, which has one key a line, by their braces."""
+    values, path, jobs = [], [], []
+    number_of = r"-?\d+(?:\.\d+)?"
+    for number, line, _ in lines_of(text):
+        line = line.strip()
+        if match := re.fullmatch(r'"([^"]*)" : [{\[]', line):
+            path.append(match[1])
+        elif line in ("{", "["):
+            path.append("")
+            if path[1:] == ["jobs", ""]:
+                jobs.append({})
+        elif line.rstrip(",") in ("}", "]"):
+            if path:
+                path.pop()
+        elif jobs and path[1:3] == ["jobs", ""]:
+            if match := re.fullmatch(rf'"([^"]*)" : "?(.*?)"?,?', line):
+                is_number = re.fullmatch(number_of, match[2])
+                jobs[-1].setdefault(tuple(path[3:]) + (match[1],), (match[2], number, bool(is_number)))
+    percentiles = {"50.000000": ("latency_p50", 200), "90.000000": ("latency_p90", 1000),
+                   "99.000000": ("latency_p99", 10000), "99.900000": ("latency_p999", 100000)}
+    for job in jobs:
+        mode = job.get(("job options", "rw"), ("read",))[0]
+        for direction in ("read", "write", "trim"):
+            # Without a count, the direction that was requested counts.
+            asked = "1" if direction in mode else "0"
+            if job.get((direction, "total_ios"), (asked,))[0] == "0":
+                continue
+            operation = ("random_" if mode.startswith("rand") else "") + direction
+            def get(*key):
+                return job.get((direction,) + key)
+
+            count = get("clat_ns", "N") or get("total_ios") or ("0", 0, True)
+            found = [(get("bw_bytes"), "throughput", 1.0)] if get("bw_bytes") else [(get("bw"), "throughput", 1 / KIB)]
+            found.append((get("iops"), "operation_rate", 1.0))
+            # Without completion latencies, the total ones take their place.
+            found.append((get("clat_ns", "mean") or get("lat_ns", "mean"), "latency_mean", 1e9))
+            if any(key[:2] == (direction, "clat_ns") for key in job):
+                found.append((get("lat_ns", "mean"), "total_latency_mean", 1e9))
+            for key, (metric, least) in percentiles.items():
+                if count[2] and float(count[0]) >= least:
+                    found.append((get("clat_ns", "percentile", key), metric, 1e9))
+            values += [[at, operation, metric, float(value) / factor]
+                       for (value, at, is_number), metric, factor in filter(lambda one: one[0], found) if is_number]
+    return values
+
+
+READERS = {"bonnie++": bonnie, "filebench": filebench, "fio": fio, "io500": io500, "ior": ior, "iozone": iozone, "mdtest": mdtest,
            "phoronix": phoronix, "postmark": postmark, "sysbench": sysbench}
 
 if __name__ == "__main__":

@@ -512,12 +512,13 @@ fn a_result_that_cannot_be_compared_is_left_out_with_a_remark() {
         "16: T: 'x' is not a number; left out",
         "32: T: no bar graph; left out",
         "50: T: no direction for 'Points'; left out",
-        "16: T: -3e0 operations_per_second is not a possible measurement; left out",
     ];
     assert_eq!(remarks(&runs[0]), expected);
     assert_eq!(runs[1].series[0].gaps[0].why, GapReason::Zero);
-    // The repetitions 'x' and '-3' hold nothing.
-    assert_eq!(runs.len(), 2);
+    // The repetition 'x' holds nothing, and '-3' has a gap.
+    assert_eq!(runs.len(), 3);
+    assert_eq!(remarks(&runs[2]), ["16: T: -3e0 operations_per_second is not a possible measurement; left out"]);
+    assert_eq!(runs[2].series[0].gaps[0].why, GapReason::Unreadable);
 }
 
 #[test]

@@ -41,9 +41,10 @@ Examples:
 
 /// Run a fio job file and print fio's results
 ///
-/// Reads the job files of fio 3: sections, [global], ${VARIABLE}. Jobs read, write or trim, in sequence or at random, with the
-/// I/O engines psync, sync, mmap, posixaio, libaio, io_uring and falloc. Unsupported options are reported with their lines, and then nothing
-/// runs. fsb draws random offsets with its own generator.
+/// Reads the job files of fio 3: sections, [global], include, ${VARIABLE}. Jobs read, write or trim, in sequence or at random,
+/// with the I/O engines psync, sync, pvsync2, mmap, posixaio, libaio, io_uring and falloc. Options without effect on the work
+/// are notes. Unsupported options are reported with their lines, and then nothing runs. fsb draws random offsets with its own
+/// generator.
 ///
 /// fsb makes the files in a new directory in the job's directory and removes it at the end. After a kill, the next fsb or
 /// 'fsb clean' removes it.
@@ -311,7 +312,7 @@ fn measure(
             }
             let OwnDirectory { path, rights, .. } = &directories[index];
             // Processes do not visit records in the same order.
-            let seed = mix(seed ^ mix(processes.len() as u64 ^ u64::from(number)));
+            let seed = mix(seed ^ mix(processes.len() as u64 + 1));
             let (root, rights, is_first) = (path.clone(), *rights, known.is_none());
             let index = processes.len() as u32;
             processes.push(Process { job, number, index, seed, root, rights, is_first });

@@ -8,6 +8,211 @@ use crate::common::{FSB, expect_code, scratch};
 /// The calls on data and the syncs, as strace prints them without the descriptor and the bytes: name, size, offset.
 type Calls = Vec<(String, u64, u64)>;
 
+/// The job files of `testdata/fio-jobs`, and how their counts are compared.
+#[rustfmt::skip] // a table reads as one
+const JOBS: &[(&str, Counts)] = &[
+    ("backward-read", Counts::Equal),
+    ("batches", Counts::Equal),
+    ("block-ranges", Counts::SameBytes),
+    ("commit-log", Counts::Equal),
+    ("decimal-units", Counts::Equal),
+    ("environment", Counts::Equal),
+    ("file-server", Counts::SameBytes),
+    ("four-phases", Counts::Equal),
+    ("fsync-each-write", Counts::Equal),
+    ("holes", Counts::Equal),
+    ("included", Counts::Equal),
+    ("journal", Counts::Equal),
+    ("logs-and-formats", Counts::Equal),
+    ("loops-over-files", Counts::Equal),
+    ("many-files", Counts::Equal),
+    ("many-new-files", Counts::Equal),
+    ("mix-75-25", Counts::SameTotal),
+    ("new-group", Counts::Equal),
+    ("no-map-buffered", Counts::Equal),
+    ("numjobs-group", Counts::Equal),
+    ("pareto-timed", Counts::Timed),
+    ("pinned", Counts::Equal),
+    ("polled", Counts::Equal),
+    ("queued-fsync", Counts::Equal),
+    ("random-mix-buffered-shared", Counts::Timed),
+    ("random-write-buffered", Counts::Equal),
+    ("random-write-end-fsync", Counts::Equal),
+    ("random-write-end-fsync-timed", Counts::Timed),
+    ("random-write-timed", Counts::Timed),
+    ("rate-iops-queued", Counts::Equal),
+    ("rate-of-each-direction", Counts::Equal),
+    ("read-timed-buffered", Counts::Timed),
+    ("sequential-mix", Counts::SameTotal),
+    ("sequential-read", Counts::Equal),
+    ("slow-client", Counts::Equal),
+    ("start-delay", Counts::Equal),
+    ("sync-file-range", Counts::Equal),
+    ("synced-random-write", Counts::Equal),
+    ("thinktime", Counts::Equal),
+    ("thinktime-queued", Counts::Equal),
+    ("throughput-write", Counts::Timed),
+    ("tiobench", Counts::Equal),
+    ("two-block-sizes", Counts::SameBytes),
+    ("unified-both", Counts::SameTotal),
+    ("vectored", Counts::Equal),
+    ("verify-random-write", Counts::WritesEqual),
+    ("zipf-buffered", Counts::Equal),
+];
+
+/// The comparison of the counts of two programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Operations and bytes of each direction, and syncs.
+    Equal,
+    /// The same of writes. fio reports the reads of its verification, fsb does not.
+    WritesEqual,
+    /// Operations and bytes of both directions together: the generator decides the direction of each.
+    SameTotal,
+    /// Bytes of both directions together, and the share of operations within a tenth: the generator decides each size.
+    SameBytes,
+    /// The time ends the job: jobs, directions, bytes of an operation and shares within a tenth.
+    Timed,
+}
+
+/// The counts of a job: name, group, operations and bytes by direction, and syncs.
+#[derive(Debug, Clone, PartialEq)]
+struct JobCounts {
+    name: String,
+    group: u64,
+    /// Of reads, writes and both together.
+    operations: [u64; 3],
+    bytes: [u64; 3],
+    syncs: u64,
+}
+
+impl JobCounts {
+    fn all(document: &serde_json::Value) -> Vec<JobCounts> {
+        let field = |job: &serde_json::Value, direction: &str, field: &str| job[direction][field].as_u64().unwrap_or(0);
+        let counts = |job: &serde_json::Value| JobCounts {
+            name: job["jobname"].as_str().unwrap().to_owned(),
+            group: job["groupid"].as_u64().unwrap(),
+            operations: ["read", "write", "mixed"].map(|direction| field(job, direction, "total_ios")),
+            bytes: ["read", "write", "mixed"].map(|direction| field(job, direction, "io_bytes")),
+            syncs: job["sync"]["lat_ns"]["N"].as_u64().unwrap_or(0),
+        };
+        document["jobs"].as_array().unwrap().iter().map(counts).collect()
+    }
+
+    /// Returns the share of writes among the operations.
+    fn writes(&self) -> f64 {
+        self.operations[1] as f64 / (self.operations[0] + self.operations[1]) as f64
+    }
+
+    /// Returns the mean bytes of the operations of each direction that has some.
+    fn record(&self) -> [f64; 2] {
+        [0, 1].map(|at| self.bytes[at] as f64 / self.operations[at].max(1) as f64)
+    }
+}
+
+impl Counts {
+    fn check(self, job: &str, fio: &JobCounts, fsb: &JobCounts) {
+        let text = format!("{job}: fio {fio:?}, fsb {fsb:?}");
+        assert_eq!((&fio.name, fio.group), (&fsb.name, fsb.group), "{text}");
+        let total = |counts: [u64; 3]| counts[0] + counts[1];
+        let about = |a: f64, b: f64| assert!((a - b).abs() <= 0.1 * a.max(b), "{a} {b}: {text}");
+        match self {
+            Counts::Equal => assert_eq!(fio, fsb),
+            Counts::WritesEqual => {
+                let writes = |one: &JobCounts| (one.operations[1], one.bytes[1], one.syncs);
+                assert_eq!(writes(fio), writes(fsb), "{text}");
+            }
+            Counts::SameTotal => {
+                let all = |one: &JobCounts| (total(one.operations), total(one.bytes), one.operations[2], one.syncs);
+                assert_eq!(all(fio), all(fsb), "{text}");
+                assert!((fio.writes() - fsb.writes()).abs() < 0.1, "{text}");
+            }
+            Counts::SameBytes => {
+                // Without a map, the last record of fio may end later.
+                assert!(total(fio.bytes).abs_diff(total(fsb.bytes)) < 64 << 10, "{text}");
+                about(fio.writes(), fsb.writes());
+                [0, 1].into_iter().for_each(|at| about(fio.record()[at], fsb.record()[at]));
+            }
+            Counts::Timed => {
+                assert!(fsb.operations.iter().sum::<u64>() > 0, "{text}");
+                assert!((fio.writes() - fsb.writes()).abs() < 0.1, "{text}");
+                assert_eq!(fio.record(), fsb.record(), "{text}");
+                assert_eq!(fio.syncs, fsb.syncs, "{text}");
+            }
+        }
+    }
+}
+
+/// The number of syncs of each kind on the files of a job under strace. The program itself makes `own` calls of fsync for
+/// each directory that it makes.
+fn syncs(directory: &Path, program: &[&str], own: usize) -> [usize; 3] {
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-s", "0", "-o", "trace", "-e", "trace=fsync,fdatasync,sync_file_range"])
+        .args(program)
+        .env("FIO_SIZE", "1m")
+        .current_dir(directory)
+        .output()
+        .expect("strace runs");
+    expect_code(&output, 0);
+    let trace = std::fs::read_to_string(directory.join("trace")).unwrap();
+    let count = |call: &str| trace.lines().filter(|line| line.contains(&format!(" {call}("))).count();
+    [count("fsync") - own, count("fdatasync"), count("sync_file_range")]
+}
+
+/// Returns a directory with all job files.
+fn job_files() -> tempfile::TempDir {
+    let directory = scratch();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/fio-jobs");
+    for entry in std::fs::read_dir(source).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), directory.path().join(entry.file_name())).unwrap();
+    }
+    directory
+}
+
+#[test]
+fn common_job_files_run_with_the_counts_of_fio() {
+    needs!(program "fio");
+    let directory = job_files();
+    let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let files = files.filter(|name| name.to_string_lossy().ends_with(".fio")).count();
+    assert_eq!(files, JOBS.len(), "each job file has a row");
+    for (job, counts) in JOBS {
+        let file = format!("{job}.fio");
+        let programs = [&["fio", "--output-format=json"][..], &[FSB, "fio", "-q", "--output-format", "json"]];
+        let [fio, fsb] = programs.map(|program| {
+            let mut command = Command::new(program[0]);
+            command.args(&program[1..]).arg(&file).env("FIO_SIZE", "1m").current_dir(directory.path());
+            let output = command.output().expect("it runs");
+            expect_code(&output, 0);
+            JobCounts::all(&serde_json::from_slice(&output.stdout).expect("JSON"))
+        });
+        assert_eq!(fio.len(), fsb.len(), "{job}: {fio:?} {fsb:?}");
+        fio.iter().zip(&fsb).for_each(|(fio, fsb)| counts.check(job, fio, fsb));
+    }
+}
+
+#[test]
+fn syncs_of_common_job_files_are_those_of_fio_under_strace() {
+    needs!(program "fio", "strace");
+    let directory = job_files();
+    // A job without syncs shows the calls of fsb itself.
+    let own = syncs(directory.path(), &[FSB, "fio", "-q", "random-write-buffered.fio"], 0)[0];
+    for (job, _) in JOBS.iter().filter(|(job, _)| !job.contains("timed")) {
+        let file = format!("{job}.fio");
+        let text = std::fs::read_to_string(directory.path().join(&file)).unwrap();
+        let is_sync = |line: &str| {
+            ["fsync=", "fdatasync=", "sync_file_range=", "end_fsync="].iter().any(|name| line.starts_with(name))
+        };
+        if !text.lines().any(is_sync) {
+            continue;
+        }
+        let fio = syncs(directory.path(), &["fio", &file], 0);
+        let fsb = syncs(directory.path(), &[FSB, "fio", "-q", &file], own);
+        assert_eq!(fio, fsb, "{job}");
+    }
+}
+
 /// Runs a program under strace, and returns its calls on the files of jobs. Those of record size are of the jobs: fio
 /// also reads and writes other files.
 fn calls(directory: &Path, program: &[&str], record: u64) -> Calls {

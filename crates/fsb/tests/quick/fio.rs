@@ -17,9 +17,11 @@ fn write(directory: &Path, name: &str, text: &str) {
 fn run(text: &str) -> Value {
     let directory = scratch();
     write(directory.path(), "j.fio", text);
+    write(directory.path(), "size.inc", "size=1m\n");
     let output = fsb(directory.path(), &["fio", "--output-format", "json", "-q", "j.fio"]);
     expect_code(&output, 0);
-    assert_eq!(listing(directory.path()), [directory.path().join("j.fio")], "the files are removed");
+    let left = ["j.fio", "size.inc"].map(|name| directory.path().join(name));
+    assert_eq!(listing(directory.path()), left, "the files are removed");
     serde_json::from_str(&stdout(&output)).unwrap()
 }
 
@@ -42,6 +44,10 @@ fn jobs_move_as_many_bytes_as_their_options_say() {
         ("rw=read\ninvalidate=0\nloops=3", "read", 768),
         ("rw=read\npre_read=1\nioengine=mmap", "read", 256),
         ("rw=write\nnumber_ios=10\nsync=dsync", "write", 10),
+        ("rw=randwrite", "write", 256),
+        ("rw=randread\nnorandommap", "read", 256),
+        ("rw=read\nloops=2\ninclude size.inc", "read", 512),
+        ("rw=randwrite\nfsync=8\nend_fsync=1\ncpus_allowed=0", "write", 256),
     ] {
         let document = run(&format!("{global}[j]\n{options}\n"));
         let jobs = document["jobs"].as_array().unwrap();
@@ -145,13 +151,13 @@ fn results_are_compared_as_fios() {
 #[test]
 fn the_normal_format_is_short_and_differences_are_notes() {
     let directory = scratch();
-    write(directory.path(), "j.fio", "[seq]\nthread\nrw=write\nsize=1m\n");
+    write(directory.path(), "j.fio", "[seq]\nthread\nrw=write\nsize=1m\nwrite_bw_log=x\n");
     let output = fsb(directory.path(), &["fio", "-q", "j.fio"]);
     expect_code(&output, 0);
     let (text, notes) = (stdout(&output), stderr(&output));
     assert!(text.contains("seq: (groupid=0, jobs=1)\n  write: IOPS="), "{text}");
     assert!(text.contains(", BW=") && text.contains("clat percentiles (usec): 50th=["), "{text}");
-    for note in ["j.fio:1: new files are empty", "j.fio:2: thread has no effect", "as with fadvise_hint=0"] {
+    for note in ["j.fio:2: thread has no effect", "j.fio:5: write_bw_log has no effect: fsb writes no logs"] {
         assert!(notes.contains(note), "{notes}");
     }
 }

@@ -296,8 +296,16 @@ fn section(text: &mut String, alike: &[&dyn Workload], parameters: &[Parameter],
     own.sort_by_key(|one| (one.group, one.name));
     text.push('\n');
     *text += &parameter_table(&own.into_iter().cloned().collect::<Vec<_>>());
-    let _ = writeln!(text, "\nShared: {}", common.join(", "));
+    // A long list is easier to read in several items.
+    let lists: Vec<_> = common.chunks(MOST_NAMES).map(|names| names.join(", ")).collect();
+    let _ = match &lists[..] {
+        [all] => writeln!(text, "\nShared: {all}"),
+        several => writeln!(text, "\nShared:\n\n* {}", several.join("\n* ")),
+    };
 }
+
+/// The most names of parameters in one item of a list.
+const MOST_NAMES: usize = 32;
 
 fn parameter_table(parameters: &[Parameter]) -> String {
     let mut text = "| parameter | values | default | effect |\n|---|---|---|---|\n".to_owned();
