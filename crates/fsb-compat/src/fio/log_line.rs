@@ -30,7 +30,7 @@ pub(super) struct Row {
     pub block: u64,
     /// The counts of a histogram by bin, without zeros.
     pub counts: Vec<(usize, u64)>,
-    /// Whether the column after the block size is no priority, which is 0, 1 or hexadecimal: it is an offset.
+    /// Whether the column after the block size is an offset: the priority is 0, 1 or hexadecimal.
     pub has_offset: bool,
 }
 

@@ -45,7 +45,7 @@ impl Messages<'_> {
     }
 
     /// Returns whether a message says that a process or a host ended before its report (fio 3.33 to 3.41). A `timeout
-    /// on SEND_ETA` alone is no loss: fio goes on, and prints that the client timed out after several of them.
+    /// on SEND_ETA` alone does not count: fio goes on, and prints that the client timed out after several of them.
     fn is_loss(&self, message: &str) -> bool {
         if let Some((host, _)) =
             message.strip_prefix("client <").and_then(|rest| rest.split_once(">: exited with error "))

@@ -13,8 +13,8 @@ pub(super) fn is_version(text: &[u8]) -> bool {
 /// Characters of a job's name that are kept: a workload names its series, settings and failures.
 const LONGEST: usize = 200;
 
-/// Returns the workload of each job, from its name and group: the name, with a number if a later group repeats it, or
-/// if it differs from an earlier one only beyond the characters that are kept.
+/// Returns the workload of each job, from its name and group: the name, cut to its longest. A number follows if a later
+/// group repeats the name. A number also follows if two names differ only behind the cut.
 pub(super) fn workload_names<'j>(jobs: impl Iterator<Item = (&'j str, i64)>) -> Vec<String> {
     let mut rounds: HashMap<(&str, i64), usize> = HashMap::new();
     let mut counts: HashMap<&str, usize> = HashMap::new();

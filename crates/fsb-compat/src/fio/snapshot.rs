@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_report_is_no_snapshot_of_an_earlier_one() {
+    fn reports_in_reverse_order_are_kept_apart() {
         for key in ["timestamp", "timestamp_ms"] {
             let unit = if key == "timestamp" { 1 } else { 1000 };
             let at = |second: u32| report(&format!("\"{key}\": {},", second * unit), 5, 10, 1000);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_with_an_error_that_the_next_one_lacks_is_no_snapshot() {
+    fn an_error_that_the_next_report_lacks_keeps_its_report() {
         let with = |second: u32, error: &str| {
             let time = format!("\"timestamp\": {second},");
             report(&time, 5, 10, 1000).replace("\"groupid\"", &format!("\"error\": {error}, \"groupid\""))

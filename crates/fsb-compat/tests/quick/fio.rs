@@ -314,7 +314,7 @@ fn lost_processes_and_clients_in_messages_are_failures() {
 }
 
 #[test]
-fn err_in_other_text_is_no_error_of_fio() {
+fn only_messages_of_fio_have_error_numbers() {
     let text = report("0", WRITES, "12207", "50000000");
     for other in ["+ rc=0 err=1", "err=5", "script: fio: pid=3, err=5", "(err=28)"] {
         let run = parse("fio", &format!("{other}\n{text}"));
