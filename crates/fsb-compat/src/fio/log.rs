@@ -96,7 +96,7 @@ fn read(name: Option<&LogName>, input: &mut dyn BufRead) -> Result<Vec<Run>, Rea
         (Some(name), _) => name.kind,
         (None, _) => return Err(ReadError::refused(NAME, NO_NAME)),
     };
-    if !layout.has_nanoseconds() && !matches!(kind, LogKind::Bandwidth | LogKind::Rate) {
+    if !layout.has_nanoseconds(log.has_offset) && !matches!(kind, LogKind::Bandwidth | LogKind::Rate) {
         return Err(ReadError::refused(NAME, OLD));
     }
     log.keep(kind, name.and_then(|name| name.job), &mut draft)?;
@@ -123,6 +123,7 @@ struct Log {
     parts: Vec<[Samples; 3]>,
     /// The time of the last line.
     now: u64,
+    has_offset: bool,
 }
 
 /// The lines of one direction of a job.
@@ -166,6 +167,7 @@ impl Log {
             self.now = 0;
         }
         self.now = self.now.max(row.time);
+        self.has_offset |= row.has_offset;
         let Some(samples) = self.parts.last_mut().and_then(|part| part.get_mut(row.way)) else { return };
         samples.line.get_or_insert(line);
         match layout {

@@ -30,6 +30,8 @@ pub(super) struct Row {
     pub block: u64,
     /// The counts of a histogram by bin, without zeros.
     pub counts: Vec<(usize, u64)>,
+    /// Whether the column after the block size is an offset: the priority is 0, 1 or hexadecimal.
+    pub has_offset: bool,
 }
 
 impl Layout {
@@ -54,9 +56,11 @@ impl Layout {
         }
     }
 
-    /// Returns whether times are nanoseconds: fio prints the priority since a version that has them.
-    pub fn has_nanoseconds(self) -> bool {
+    /// Returns whether times are nanoseconds: fio prints the priority since a version that has them. `has_offset` is
+    /// whether a line of the log [has an offset](Row::has_offset): with five columns it is in the place of the priority.
+    pub fn has_nanoseconds(self, has_offset: bool) -> bool {
         match self {
+            Layout::Values { columns: 5, has_priority, .. } => has_priority && !has_offset,
             Layout::Values { has_priority, .. } => has_priority,
             Layout::Counts { .. } => true,
         }
@@ -71,12 +75,14 @@ impl Layout {
         match self {
             Layout::Values { columns, has_most, .. } if fields.len() == columns => {
                 let at = if has_most { 3 } else { 2 };
-                Some(Row { time: get(0)?, value: get(1)?, way: way(at)?, block: get(at + 1)?, counts: Vec::new() })
+                let has_offset = get(at + 2) > Some(1);
+                let (value, block) = (get(1)?, get(at + 1)?);
+                Some(Row { time: get(0)?, value, way: way(at)?, block, counts: Vec::new(), has_offset })
             }
             Layout::Counts { bins } if fields.len() == bins + 3 => {
                 let counts = fields[3..].iter().copied().collect::<Option<Vec<u64>>>()?;
                 let counts = counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect();
-                Some(Row { time: get(0)?, value: 0, way: way(1)?, block: get(2)?, counts })
+                Some(Row { time: get(0)?, value: 0, way: way(1)?, block: get(2)?, counts, has_offset: false })
             }
             _ => None,
         }

@@ -8,6 +8,7 @@ use fsb_model::set::Histogram;
 use super::document::{Document, Fields, Job, options as parse_options};
 use super::latency::Latency;
 use super::options::{Merged, Way};
+use super::processes::{Process, Processes};
 use super::source::{Found, Source};
 use crate::draft::{Draft, Name, Position, rate, time};
 use crate::tool::ReadError;
@@ -40,6 +41,7 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
     let mut index: HashMap<Key, usize> = HashMap::new();
     let global = parse_options(document.global);
     let version = draft.run.version.clone().unwrap_or_default();
+    let mut processes = Processes::default();
     for (job, workload) in document.jobs.iter().zip(workloads) {
         let options = job.fields.get("job options");
         let own = parse_options(options);
@@ -47,11 +49,12 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
         for (name, value) in options.settings(&version) {
             draft.setting(Some(workload), &name, value);
         }
-        let directions = directions(job, &options, source, draft);
+        let directions = directions(job, workload, &options, source, draft);
+        processes.add(workload, process(job, &options, &directions, source));
         if !options.are_known && !directions.is_empty() {
             draft.remark_once(None, OPTIONS_UNKNOWN);
         }
-        for (way, direction) in directions {
+        for Direction { way, fields: direction, .. } in directions {
             let one = Measured { workload: workload.clone(), ..one(way, &direction, &options, source, draft) };
             let key = (workload.clone(), one.operation, one.file_size, one.record_size);
             match index.get(&key) {
@@ -63,7 +66,35 @@ pub(super) fn all(document: &Document, workloads: &[String], source: &Source, dr
             }
         }
     }
+    processes.keep(draft);
     found
+}
+
+/// A direction in which a job worked, or was requested to work.
+struct Direction<'a> {
+    way: Way,
+    fields: Fields<'a>,
+    operations: u64,
+}
+
+fn process<'j>(job: &'j Job, options: &Merged, directions: &[Direction], source: &Source) -> Process<'j> {
+    let operation = |direction: &Direction| {
+        let has_rate = direction.operations > 0 && !is_zero(&direction.fields);
+        (options.operation(direction.way), has_rate)
+    };
+    Process {
+        line: job.fields.get("jobname").map_or(1, |raw| source.line(raw)),
+        host: job.host.as_deref().unwrap_or_default(),
+        requested: options.processes(),
+        operations: directions.iter().map(operation).collect(),
+        has_error: job.error().is_some() || job.unknown_error().is_some(),
+    }
+}
+
+/// Returns whether a direction has rates, and all of them are zero: fio measured no time.
+fn is_zero(direction: &Fields) -> bool {
+    let mut rates = ["bw_bytes", "bw", "iops"].into_iter().filter_map(|key| direction.get(key)).peekable();
+    rates.peek().is_some() && rates.all(|raw| raw.get().parse() == Ok(0.0))
 }
 
 /// The remark about a report without the options of its jobs.
@@ -72,23 +103,28 @@ pub(super) const OPTIONS_UNKNOWN: &str = "the report does not have the options o
                                           since 2.16 has them";
 
 /// Returns the directions of a job in which it worked, or was requested to work.
-fn directions<'a>(job: &Job<'a>, options: &Merged, source: &Source, draft: &mut Draft) -> Vec<(Way, Fields<'a>)> {
+fn directions<'a>(
+    job: &Job<'a>,
+    workload: &str,
+    options: &Merged,
+    source: &Source,
+    draft: &mut Draft,
+) -> Vec<Direction<'a>> {
     let ways =
         [(Way::Read, "read"), (Way::Write, "write"), (Way::Trim, "trim"), (Way::Mixed, "mixed"), (Way::Sync, "sync")];
     let is_unified = job.fields.get("mixed").is_some();
     let mut kept = Vec::new();
     for (way, key) in ways {
-        let Some(direction) = job.fields.object(key) else { continue };
-        let operations = operations(&direction, source, draft);
+        let Some(fields) = job.fields.object(key) else { continue };
+        let operations = operations(&fields, source, draft);
         if operations == 0 && (is_unified || !options.asks_for(way)) {
             continue;
         }
-        if let Some((raw, why)) = direction.get("total_ios").zip(options.contradiction(way)).filter(|_| operations > 0)
-        {
-            let text = format!("job '{}': {operations} operations of {key}, but {why}", job.name);
+        if let Some((raw, why)) = fields.get("total_ios").zip(options.contradiction(way)).filter(|_| operations > 0) {
+            let text = format!("job '{workload}': {operations} operations of {key}, but {why}");
             draft.remark(source.line(raw), text);
         }
-        kept.push((way, direction));
+        kept.push(Direction { way, fields, operations });
     }
     kept
 }

@@ -1,6 +1,7 @@
 //! fio's messages around its reports: before them, between them and after them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use fsb_model::errno;
 
@@ -10,20 +11,57 @@ use crate::text::LineIndex;
 /// Characters of a message that a remark keeps.
 const LONGEST: usize = 200;
 
-/// Adds a remark for each message in `text`, which starts at `offset` of the file. A message with an error number ends
-/// the run, unless a job of the report has that error.
-pub(super) fn keep(text: &str, offset: usize, lines: &LineIndex, known: &[i64], draft: &mut Draft) {
-    let mut at = offset;
-    for line in text.split_inclusive('\n') {
-        let message = line.trim_start_matches('\u{feff}').trim();
-        if is_message(message) {
-            let number = lines.line(at);
-            draft.remark(number, message.chars().take(LONGEST).collect::<String>());
-            if let Some(error) = error_number(message).filter(|error| !known.contains(error)) {
-                draft.fail(number, None, format_args!("fio reports: {}", error_text(error)));
+/// The messages around the reports of a run, and what the reports say of its errors.
+#[derive(Default)]
+pub(super) struct Messages<'t> {
+    /// The errors of jobs, so that a message does not repeat them.
+    pub errors: HashSet<i64>,
+    /// The hosts with a job that has an error.
+    pub hosts: HashSet<&'t str>,
+    /// Whether fio ended its processes because it received a signal.
+    is_terminated: bool,
+}
+
+impl Messages<'_> {
+    /// Adds a remark for each message in `text`, which starts at `offset` of the file. A message about an error or the
+    /// end of a process or host is a failure of the run, unless a job of the report has that error.
+    pub fn keep(&mut self, text: &str, offset: usize, lines: &LineIndex, draft: &mut Draft) {
+        let mut at = offset;
+        for line in text.split_inclusive('\n') {
+            let message = line.trim_start_matches('\u{feff}').trim();
+            if is_message(message) {
+                let number = lines.line(at);
+                let excerpt: String = message.chars().take(LONGEST).collect();
+                self.is_terminated |= without_host(message).starts_with("fio: terminating on signal");
+                if let Some(error) = error_number(message).filter(|error| !self.errors.contains(error)) {
+                    draft.fail(number, None, format_args!("fio reports: {}", error_text(error)));
+                } else if self.is_loss(message) {
+                    draft.fail(number, None, format_args!("fio reports: {excerpt}"));
+                }
+                draft.remark(number, excerpt);
             }
+            at += line.len();
         }
-        at += line.len();
+    }
+
+    /// Returns whether a message says that a process or a host ended before its report (fio 3.33 to 3.41). A `timeout
+    /// on SEND_ETA` alone does not count: fio goes on, and prints that the client timed out after several of them.
+    fn is_loss(&self, message: &str) -> bool {
+        if let Some((host, _)) =
+            message.strip_prefix("client <").and_then(|rest| rest.split_once(">: exited with error "))
+        {
+            return !self.hosts.contains(host);
+        }
+        let message = without_host(message);
+        if message.starts_with("client: host=") {
+            return message.ends_with(" disconnected");
+        }
+        let is_of = |start: &str, part: &str| message.strip_prefix(start).is_some_and(|rest| rest.contains(part));
+        is_of("fio: pid=", ", got signal=") && !self.is_terminated
+            || is_of("fio: pid=", " disappeared ")
+            || is_of("fio: job '", " forceful exit of this job")
+            || is_of("fio: client ", ", timeout on cmd ")
+            || is_of("fio: client ", " timed out")
     }
 }
 
@@ -32,25 +70,27 @@ pub(super) fn keep(text: &str, offset: usize, lines: &LineIndex, known: &[i64], 
 fn is_message(line: &str) -> bool {
     // A server sends its normal report, too.
     let is_trouble = |text: &str| ["error", "fail", "fio:", "verify"].iter().any(|word| text.contains(word));
-    let of_server = || {
-        let found = line.strip_prefix('<').and_then(|line| line.split_once("> "));
-        found.is_some_and(|(host, text)| !host.contains(' ') && is_trouble(text))
-    };
-    line.starts_with("fio:")
-        || line.starts_with("verify:")
-        || line.starts_with("error:")
-        || line.starts_with("client <")
+    let text = without_host(line);
+    ["fio:", "verify:", "error:", "client <", "client: host="].iter().any(|start| line.starts_with(start))
         || line.contains(": verify failed at file")
         || error_number(line).is_some()
-        || of_server()
+        || text.len() < line.len() && is_trouble(text)
 }
 
-/// Returns the error number of `err=28/file:io_u.c`, or of `err=28 (file:…)` in the normal report.
+/// Returns a message without the host that a client prints before the messages of its server.
+fn without_host(line: &str) -> &str {
+    let found = line.strip_prefix('<').and_then(|line| line.split_once("> "));
+    found.filter(|(host, _)| !host.contains(' ')).map_or(line, |(_, text)| text)
+}
+
+/// Returns the error number of `fio: pid=11, err=28/file:io_u.c`, or of `w: (groupid=0, jobs=1): err=28 (file:…)` in the
+/// normal report. Other text may have `err=` as well.
 fn error_number(line: &str) -> Option<i64> {
-    let (before, after) = line.split_once("err=")?;
-    if before.ends_with(|c: char| c.is_ascii_alphanumeric()) {
-        return None;
-    }
+    let text = without_host(line);
+    let (_, after) = match text.strip_prefix("fio: pid=") {
+        Some(text) => text.split_once(", err=")?,
+        None => text.split_once("(groupid=")?.1.split_once("): err=")?,
+    };
     let after = after.trim_start();
     let digits = after.find(|c: char| !(c.is_ascii_digit() || c == '-')).unwrap_or(after.len());
     after[..digits].parse().ok().filter(|number| *number != 0)
@@ -94,6 +134,8 @@ mod tests {
             "w: (groupid=0, jobs=1): err= 0: pid=1034",
             "<node-a> w: (g=0): rw=write, bs=(R) 4096B-4096B",
             "stderr=28",
+            "+ rc=0 err=1",
+            "script: (err=5) fio: pid=3, err=5/x",
             "<a b> error",
         ] {
             assert!(!is_message(other), "{other}");

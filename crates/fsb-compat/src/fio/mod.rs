@@ -14,6 +14,7 @@ mod messages;
 mod names;
 mod options;
 pub mod print;
+mod processes;
 mod sections;
 mod snapshot;
 mod source;
@@ -28,6 +29,7 @@ use crate::draft::{Draft, Runs};
 use crate::text::{LineIndex, holds, whole_text};
 use crate::tool::{ReadError, Tool};
 use document::{Document, FIRST_KEY, Job, Parsed, parse, reason, starts};
+use messages::Messages;
 use names::{NAME, is_version, workload_names};
 use source::Source;
 
@@ -145,10 +147,14 @@ impl<'t> Reports<'t> {
         let document = &report.parsed.document;
         let Source { original, lines, .. } = self.source;
         let mut draft = Draft::new(NAME);
-        let known: Vec<i64> = document.jobs.iter().filter_map(Job::error).map(|(error, _)| error).collect();
+        let mut messages = Messages::default();
+        for (job, error) in document.jobs.iter().filter_map(|job| Some((job, job.error()?.0))) {
+            messages.errors.insert(error);
+            messages.hosts.extend(job.host.as_deref());
+        }
         // Messages between the snapshots of a run are inside this text as well.
-        messages::keep(&original[self.before..report.start], self.before, lines, &known, &mut draft);
-        messages::keep(&original[report.end()..end], report.end(), lines, &known, &mut draft);
+        messages.keep(&original[self.before..report.start], self.before, lines, &mut draft);
+        messages.keep(&original[report.end()..end], report.end(), lines, &mut draft);
         if let Some((line, reason)) = report.damage(lines) {
             let kept = match (document.jobs.is_empty(), self.before > 0) {
                 (false, _) => "the jobs before it are read",

@@ -118,6 +118,11 @@ impl<'a> Merged<'a> {
         }
     }
 
+    /// Returns the number of processes that the options request on each host; `None` if it is unknown.
+    pub fn processes(&self) -> Option<u64> {
+        if self.are_known { self.get(&["numjobs"]).map_or(Some(1), |text| text.trim().parse().ok()) } else { None }
+    }
+
     /// Returns the bytes of a file, if the options give them.
     pub fn file_size(&self) -> Option<u64> {
         if let Some(size) = self.get(&["filesize"]) {

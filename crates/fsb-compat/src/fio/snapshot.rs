@@ -8,7 +8,7 @@ static WAYS: [&str; 4] = ["read", "write", "trim", "mixed"];
 /// Returns whether a report was printed during the run of the next one. `continues` says whether an earlier report was
 /// printed during the run of this one.
 pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool) -> bool {
-    if !is_same_work(document, next) {
+    if !is_same_work(document, next) || was_printed_later(document, next) || !repeats_errors(document, next) {
         return false;
     }
     let elapsed = next.jobs.iter().filter_map(|job| job.fields.whole("elapsed")).max();
@@ -31,6 +31,22 @@ pub(super) fn is_snapshot(document: &Document, next: &Document, continues: bool)
         }
     }
     continues_counters(document, next) && (continues || ran_longer(document, next))
+}
+
+/// Returns whether the next report has an earlier time: files of reports need not be in the order of time.
+fn was_printed_later(document: &Document, next: &Document) -> bool {
+    let later = |one: Option<i64>, other: Option<i64>| one.zip(other).is_some_and(|(one, other)| one > other);
+    later(document.timestamp_ms, next.timestamp_ms) || later(document.timestamp, next.timestamp)
+}
+
+/// Returns whether the next report has every error of this one. An error stays until the end of a run.
+fn repeats_errors(document: &Document, next: &Document) -> bool {
+    let repeats = |(one, other): (&Job, &Job)| {
+        one.unknown_error().is_none()
+            && one.error().is_none_or(|(error, _)| other.error().is_some_and(|(other, _)| other == error))
+    };
+    let sums = document.sum.iter().zip(&next.sum);
+    document.sum.is_some() == next.sum.is_some() && document.jobs.iter().zip(&next.jobs).chain(sums).all(repeats)
 }
 
 fn is_same_work(document: &Document, next: &Document) -> bool {
@@ -142,5 +158,35 @@ mod tests {
             |second: u32, elapsed, operations| report(&format!("\"timestamp\": {second},"), elapsed, operations, 1000);
         assert!(snapshot(&at(100, 5, 10), &at(103, 8, 20), false));
         assert!(!snapshot(&at(100, 5, 10), &at(130, 8, 20), false));
+    }
+
+    #[test]
+    fn reports_in_reverse_order_are_kept_apart() {
+        for key in ["timestamp", "timestamp_ms"] {
+            let unit = if key == "timestamp" { 1 } else { 1000 };
+            let at = |second: u32| report(&format!("\"{key}\": {},", second * unit), 5, 10, 1000);
+            assert!(snapshot(&at(100), &at(102), false) && snapshot(&at(100), &at(100), false));
+            assert!(!snapshot(&at(102), &at(100), false) && !snapshot(&at(9000), &at(100), true), "{key}");
+        }
+        // Reports of clients have a time, but no elapsed seconds.
+        let of_client = |second: u32, operations: u32| {
+            report(&format!("\"timestamp\": {second},"), 1, operations, operations).replace("\"elapsed\": 1,", "")
+        };
+        assert!(snapshot(&of_client(100, 1000), &of_client(101, 2000), false));
+        assert!(!snapshot(&of_client(101, 1000), &of_client(100, 2000), false));
+    }
+
+    #[test]
+    fn an_error_that_the_next_report_lacks_keeps_its_report() {
+        let with = |second: u32, error: &str| {
+            let time = format!("\"timestamp\": {second},");
+            report(&time, 5, 10, 1000).replace("\"groupid\"", &format!("\"error\": {error}, \"groupid\""))
+        };
+        assert!(
+            snapshot(&with(100, "28"), &with(102, "28"), false) && snapshot(&with(100, "0"), &with(102, "28"), false)
+        );
+        for (error, next) in [("28", "0"), ("28", "5"), ("\"many\"", "0")] {
+            assert!(!snapshot(&with(100, error), &with(102, next), false), "{error}");
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::document::Fields;
 use crate::draft::Draft;
+use crate::json::number;
 use crate::text::LineIndex;
 
 /// Characters of a value in a remark.
@@ -48,7 +49,7 @@ impl Source<'_> {
     /// Parses a number. Adds a remark if it is none.
     pub fn parse(&self, raw: &RawValue, draft: &mut Draft) -> Option<Found> {
         let line = self.line(raw);
-        let value = raw.get().parse::<f64>().ok().filter(|value| value.is_finite());
+        let value = number(raw);
         if value.is_none() {
             draft.remark(line, format_args!("'{}' is not a number; left out", self.printed(raw)));
         }

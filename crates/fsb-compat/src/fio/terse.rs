@@ -4,14 +4,15 @@
 //! if they report the same use of disks, and two executions or two moments of one execution otherwise. Lines without
 //! requests of disks, as on tmpfs, are refused.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use fsb_model::set::Run;
 
 use super::latency::{Latency, PERCENTILES};
 use super::measured::{Measured, OPTIONS_UNKNOWN};
-use super::messages;
+use super::messages::{Messages, error_text};
 use super::names::{NAME, is_version, workload_names};
+use super::processes::{Process, Processes};
 use super::source::Found;
 use crate::draft::{Draft, Runs};
 use crate::text::LineIndex;
@@ -56,7 +57,7 @@ struct Line<'t> {
     error: i64,
     ways: Vec<Fields<'t>>,
     /// The use of disks, as text. The same for all jobs of an execution, empty if there are none.
-    disks: String,
+    disks: &'t str,
 }
 
 /// The fields of a direction.
@@ -138,6 +139,8 @@ impl<'t> Line<'t> {
         let whole = |at: usize| rest.get(disks + at).and_then(|field| field.parse::<i64>().ok());
         let survived = whole(0).and(whole(1)).unwrap_or_default();
         let offset = |at: usize| fields[..at].iter().map(|field| field.len() + 1).sum::<usize>();
+        let start = offset(end + BETWEEN);
+        let end = start + rest[..disks].iter().map(|field| field.len() + 1).sum::<usize>();
         let way = |way| Fields { all: &text[offset(BEFORE + columns * way)..], number };
         Some(Line {
             number,
@@ -146,12 +149,8 @@ impl<'t> Line<'t> {
             group: fields[3].parse().ok()?,
             error: fields[4].parse().ok().filter(|error| *error != 0).unwrap_or(survived),
             ways: (0..ways).map(way).collect(),
-            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS { String::new() } else { rest[..disks].join(";") },
+            disks: if requests(&rest[..disks]) < FEWEST_REQUESTS { "" } else { &text[start..end - 1] },
         })
-    }
-
-    fn is_same_job(&self, other: &Line) -> bool {
-        (self.job, self.group) == (other.job, other.group)
     }
 
     /// Returns whether a line reports a later moment of the same execution (`--status-interval`).
@@ -167,7 +166,58 @@ impl<'t> Line<'t> {
             both(3).is_some_and(|time| time >= LONGER) && both(0).is_some_and(|size| size > 0.0)
         };
         let mut pairs = self.ways.iter().zip(&later.ways);
-        pairs.clone().all(grew) && (continues || pairs.any(longer))
+        // An error stays until the end of an execution.
+        let is_repeated = self.error == 0 || self.error == later.error;
+        is_repeated && pairs.clone().all(grew) && (continues || pairs.any(longer))
+    }
+}
+
+/// The lines of one execution while they are read.
+struct Execution<'t> {
+    lines: Vec<Line<'t>>,
+    /// The positions of lines by job, group and use of disks.
+    places: HashMap<(&'t str, i64), HashMap<&'t str, BTreeSet<usize>>>,
+    /// Whether a line was of a moment before the end.
+    continues: bool,
+    messages: Messages<'t>,
+    draft: Draft,
+}
+
+impl<'t> Execution<'t> {
+    fn new() -> Self {
+        let (lines, places, messages) = (Vec::new(), HashMap::new(), Messages::default());
+        Execution { lines, places, continues: false, messages, draft: Draft::new(NAME) }
+    }
+
+    /// Returns the position of the last line of the same job that is not of another process: the disks of an execution
+    /// are the same in all its lines.
+    fn find_other(&self, line: &Line) -> Option<usize> {
+        let of_job = self.places.get(&(line.job, line.group))?;
+        let others = of_job.iter().filter(|(disks, _)| disks.is_empty() || **disks != line.disks);
+        others.filter_map(|(_, places)| places.last().copied()).max()
+    }
+
+    fn push(&mut self, line: Line<'t>) {
+        self.keep_place(&line, self.lines.len());
+        self.lines.push(line);
+    }
+
+    /// Replaces a line by one of a later moment.
+    fn replace(&mut self, at: usize, line: Line<'t>) {
+        let old = &self.lines[at];
+        let of_job = self.places.entry((old.job, old.group)).or_default();
+        if let Some(places) = of_job.get_mut(old.disks) {
+            places.remove(&at);
+        }
+        of_job.retain(|_, places| !places.is_empty());
+        self.keep_place(&line, at);
+        self.lines[at] = line;
+        self.continues = true;
+    }
+
+    fn keep_place(&mut self, line: &Line<'t>, at: usize) {
+        self.places.entry((line.job, line.group)).or_default().entry(line.disks).or_default().insert(at);
+        self.messages.errors.extend(Some(line.error).filter(|error| *error != 0));
     }
 }
 
@@ -175,37 +225,33 @@ impl<'t> Line<'t> {
 pub(super) fn read(text: &str) -> Result<Vec<Run>, ReadError> {
     let index = LineIndex::new(text);
     let mut runs = Runs::new(NAME);
-    let mut lines: Vec<Line> = Vec::new();
-    let (mut draft, mut at, mut continues) = (Draft::new(NAME), 0, false);
+    let (mut execution, mut at) = (Execution::new(), 0);
     for whole in text.split_inclusive('\n') {
         let (offset, number) = (at, index.line(at));
         at += whole.len();
         let text = whole.trim_matches(['\u{feff}', '\r', '\n']);
         let Some(line) = Line::parse(text, number) else {
             if is_line(text.as_bytes()) {
-                draft.remark(number, "the line of a terse report is cut; left out");
+                execution.draft.remark(number, "the line of a terse report is cut; left out");
             }
-            messages::keep(whole, offset, &index, &lines.iter().map(|line| line.error).collect::<Vec<_>>(), &mut draft);
+            execution.messages.keep(whole, offset, &index, &mut execution.draft);
             continue;
         };
-        let known = lines.iter().rposition(|known| known.is_same_job(&line) && !is_process(known, &line));
-        match known {
-            Some(known) if lines[known].is_continued_by(&line, continues) => {
-                continues = true;
-                lines[known] = line;
-            }
-            Some(known) if lines[known].disks.is_empty() && line.disks.is_empty() => {
-                return Err(ReadError::refused(NAME, ambiguous(&lines[known], &line)));
-            }
-            Some(_) => {
-                continues = false;
-                runs.push(run(std::mem::take(&mut lines), std::mem::replace(&mut draft, Draft::new(NAME)))?)?;
-                lines.push(line);
-            }
-            None => lines.push(line),
+        let Some(known) = execution.find_other(&line) else {
+            execution.push(line);
+            continue;
+        };
+        let other = &execution.lines[known];
+        if other.is_continued_by(&line, execution.continues) {
+            execution.replace(known, line);
+        } else if other.disks.is_empty() && line.disks.is_empty() {
+            return Err(ReadError::refused(NAME, ambiguous(other, &line)));
+        } else {
+            runs.push(run(std::mem::replace(&mut execution, Execution::new()))?)?;
+            execution.push(line);
         }
     }
-    runs.push(run(lines, draft)?)?;
+    runs.push(run(execution)?)?;
     runs.finish(|| "no job in its terse report did any I/O".to_owned())
 }
 
@@ -224,25 +270,24 @@ fn ambiguous(one: &Line, other: &Line) -> String {
     )
 }
 
-/// Returns whether two lines are of processes of one job: the disks of an execution are the same in all its lines.
-fn is_process(one: &Line, other: &Line) -> bool {
-    !one.disks.is_empty() && one.disks == other.disks
-}
-
-fn run(lines: Vec<Line>, mut draft: Draft) -> Result<Draft, ReadError> {
+fn run(execution: Execution) -> Result<Draft, ReadError> {
+    let Execution { lines, mut draft, .. } = execution;
     draft.run.version = lines.first().map(|line| line.version.to_owned());
     let workloads = workload_names(lines.iter().map(|line| (line.job, line.group)));
     let mut found: Vec<Measured> = Vec::new();
     let mut index: HashMap<(String, &str), usize> = HashMap::new();
-    for (line, workload) in lines.iter().zip(workloads) {
+    let mut processes = Processes::default();
+    for (line, workload) in lines.iter().zip(&workloads) {
         if line.error != 0 {
-            let text = format!("job '{workload}' failed: {}", messages::error_text(line.error));
-            draft.fail(line.number, Some(&workload), text);
+            let text = format!("job '{workload}' failed: {}", error_text(line.error));
+            draft.fail(line.number, Some(workload), text);
         }
-        for (fields, operation) in line.ways.iter().zip(WAYS) {
-            if fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0) {
-                continue;
-            }
+        let is_idle = |fields: &Fields| fields.value(0) == Some(0.0) && fields.value(3) == Some(0.0);
+        let worked: Vec<_> = line.ways.iter().zip(WAYS).filter(|(fields, _)| !is_idle(fields)).collect();
+        let operations = worked.iter().map(|(_, operation)| (*operation, true)).collect();
+        let (line, has_error) = (line.number, line.error != 0);
+        processes.add(workload, Process { line, host: "", requested: None, operations, has_error });
+        for (fields, operation) in worked {
             draft.remark_once(None, OPTIONS_UNKNOWN);
             let one = Measured { workload: workload.clone(), operation, ..fields.measured(&mut draft) };
             match index.get(&(workload.clone(), operation)) {
@@ -254,6 +299,7 @@ fn run(lines: Vec<Line>, mut draft: Draft) -> Result<Draft, ReadError> {
             }
         }
     }
+    processes.keep(&mut draft);
     for one in found {
         one.keep(&mut draft)?;
     }

@@ -223,6 +223,137 @@ fn messages_around_the_report_are_kept() {
     assert!(error.contains("line 1: <node-a> error: failed to setup shm segment"), "{error}");
 }
 
+/// Returns a report of several processes of job `w`, each with its host and its operations.
+fn processes(options: &str, all: &[(&str, u32)]) -> String {
+    let process = |(host, operations): &(&str, u32)| {
+        let text = report("0", options, &operations.to_string(), &(operations * 4096).to_string());
+        let text = text.replace("12207.03125", &operations.to_string());
+        let host = if host.is_empty() { String::new() } else { format!("\"hostname\": \"{host}\",\n\"error\"") };
+        let job = text[text.find("[{").unwrap() + 1..text.rfind(']').unwrap()].to_owned();
+        if host.is_empty() { job } else { job.replace("\"error\"", &host) }
+    };
+    let jobs: Vec<String> = all.iter().map(process).collect();
+    format!("{{\"fio version\": \"fio-3.36\",\n \"jobs\": [{}]}}\n", jobs.join(","))
+}
+
+#[test]
+fn a_process_that_did_nothing_fails_its_workload() {
+    let none = processes(WRITES, &[("", 1000), ("", 1000), ("", 0)]);
+    for options in [WRITES, ""] {
+        let run = parse("fio", &none.replace(WRITES, options).replace("\"size\"", "\"numjobs\": \"3\", \"size\""));
+        let [failure] = &failures(&run)[..] else { panic!("{:?}", run.failures) };
+        assert!(failure.ends_with("job 'w': 1 of 3 processes report no I/O"), "{failure}");
+        assert!(run.is_dead());
+    }
+    let text = processes("", &[("", 1000), ("", 1000)]);
+    let time = parse("fio", &text.replacen("\"bw_bytes\": 4096000", "\"bw_bytes\": 0", 1).replacen("1000}", "0}", 1));
+    assert!(failures(&time)[0].ends_with("1 of 2 processes report no I/O") && time.is_dead());
+}
+
+#[test]
+fn lost_processes_and_hosts_are_visible() {
+    let setting = |run: &Run, name: &str| {
+        run.settings
+            .iter()
+            .find(|setting| setting.name == name)
+            .map(|setting| setting.value.clone())
+            .unwrap_or_default()
+    };
+    let both = parse("fio", &processes(WRITES, &[("n1", 1000), ("n2", 1000)]));
+    let one = parse("fio", &processes(WRITES, &[("n1", 1000)]));
+    assert_eq!(["processes", "hosts"].map(|name| setting(&both, name)), ["2", "2"]);
+    assert_eq!(["processes", "hosts"].map(|name| setting(&one, name)), ["1", "1"]);
+    let options = WRITES.replace("\"size\"", "\"numjobs\": \"4\", \"size\"");
+    let lost = parse("fio", &processes(&options, &[("", 1000), ("", 1000), ("", 1000)]));
+    assert!(lost.is_dead() && failures(&lost) == ["job 'w': reports of 3 processes, but numjobs=4"]);
+    // One report may be the sum of all processes.
+    let group = parse("fio", &processes(&options, &[("", 1000)]));
+    assert!(group.failures.is_empty() && setting(&group, "processes") == "4");
+}
+
+#[test]
+fn a_terse_process_without_operations_fails_its_workload() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse3-processes.txt")).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut fields: Vec<&str> = first.split(';').collect();
+    for at in (5..87).filter(|at| !fields[*at].contains('%')).collect::<Vec<_>>() {
+        fields[at] = "0";
+    }
+    let run = parse("fio", &format!("{}\n{rest}", fields.join(";")));
+    let processes = text.lines().count();
+    assert_eq!(failures(&run), [format!("1: job 't': 1 of {processes} processes report no I/O")]);
+    assert!(run.is_dead());
+}
+
+#[test]
+fn lost_processes_and_clients_in_messages_are_failures() {
+    let text = report("0", WRITES, "12207", "50000000");
+    for message in [
+        "fio: pid=1234, got signal=9",
+        "<n1> fio: pid=1234, got signal=9",
+        "fio: pid=1234 disappeared 5",
+        "fio: job 'w' (state=5) hasn't exited in 300 seconds, it appears to be stuck. Doing forceful exit of this job.",
+        "client <n1>: exited with error 1",
+        "client: host=n1 disconnected",
+        "fio: client n1, timeout on cmd QUIT",
+        "fio: client n1 timed out",
+    ] {
+        for text in [format!("{message}\n{text}"), format!("{text}{message}\n")] {
+            let run = parse("fio", &text);
+            assert!(failures(&run).len() == 1 && failures(&run)[0].ends_with(message), "{message}: {:?}", run.failures);
+            assert!(run.is_dead() && run.warnings.len() == 1);
+        }
+    }
+    let terse = fs::read_to_string(golden("fio/fio-3.33-terse.txt")).unwrap();
+    assert!(parse("fio", &format!("fio: pid=1234, got signal=9\n{terse}")).is_dead());
+    // fio goes on after the first, and ended the processes itself after the second.
+    for message in ["client <n1>: timeout on SEND_ETA", "fio: terminating on signal 2\n\nfio: pid=1234, got signal=9"] {
+        let run = parse("fio", &format!("{message}\n{text}"));
+        assert!(run.failures.is_empty() && !run.warnings.is_empty(), "{message}");
+    }
+}
+
+#[test]
+fn only_messages_of_fio_have_error_numbers() {
+    let text = report("0", WRITES, "12207", "50000000");
+    for other in ["+ rc=0 err=1", "err=5", "script: fio: pid=3, err=5", "(err=28)"] {
+        let run = parse("fio", &format!("{other}\n{text}"));
+        assert!(run.failures.is_empty() && run.warnings.is_empty(), "{other}");
+    }
+    for message in
+        ["fio: pid=3, err=5/x", "<n1> fio: pid=3, err=5/x", "<n1> w: (groupid=0, jobs=1): err= 5 (file:x): pid=1"]
+    {
+        let run = parse("fio", &format!("{message}\n{text}"));
+        assert_eq!(failures(&run), ["1: fio reports: input/output error (5)"], "{message}");
+    }
+}
+
+#[test]
+fn reports_in_any_order_are_runs() {
+    let text = fs::read_to_string(shared("tool-output/fio-3.33.json")).unwrap();
+    let at = |minute: i64| {
+        let [seconds, milliseconds] = [1_795_189_389 + 60 * minute, 1_795_189_389_228 + 60_000 * minute];
+        let text = text.replace("1795189389228", &milliseconds.to_string());
+        text.replace("\"timestamp\" : 1795189389,", &format!("\"timestamp\" : {seconds},"))
+    };
+    for order in [&[4, 3, 2, 1][..], &[1, 10, 11, 2, 3, 4]] {
+        let documents: String = order.iter().map(|minute| at(*minute)).collect();
+        assert_eq!(parse_all("fio", &documents).len(), order.len(), "{order:?}");
+    }
+    let failed = at(9).replacen("\"error\" : 0", "\"error\" : 28", 1);
+    let runs = parse_all("fio", &[at(1), failed, at(2)].concat());
+    assert_eq!(runs.iter().map(|run| run.failures.len()).collect::<Vec<_>>(), [0, 1, 0]);
+}
+
+#[test]
+fn long_names_of_jobs_are_cut() {
+    let text = report("0", WRITES, "12207", "50000000");
+    let long = "x".repeat(5000);
+    let run = parse("fio", &text.replace("\"w\"", &format!("\"{long}\"")));
+    assert_eq!(run.series[0].workload.as_deref(), Some(&*format!("{}…", &long[..200])));
+    assert!(run.settings.iter().all(|setting| setting.workload == run.series[0].workload));
+}
+
 #[test]
 fn values_that_are_not_read_may_be_no_numbers() {
     for unread in ["-nan", "nan", "inf", "1.#QNAN", "-1", "\"x\"", "1,5", "{\"x\": [nan]}"] {
@@ -272,7 +403,8 @@ fn without_options_only_the_direction_is_known() {
     let run = parse("fio", &text);
     let point = series(&run, "write", "throughput").points[0];
     assert_eq!((point.file_size, point.record_size), (None, None));
-    assert!(run.series.iter().all(|series| series.gaps.is_empty()) && run.settings.is_empty());
+    assert!(run.series.iter().all(|series| series.gaps.is_empty()));
+    assert_eq!(run.settings.iter().map(|setting| &*setting.name).collect::<Vec<_>>(), ["processes"]);
     assert!(remarks(&run)[0].contains("access pattern, sizes and settings are unknown") && run.warnings.len() == 1);
 }
 
@@ -377,6 +509,28 @@ fn terse_lines_with_the_same_disks_are_processes_and_others_are_runs() {
     assert!((fio.read)(&mut format!("{cached}\n{cached}\n").as_bytes()).is_err());
     let run = fixture("terse3-status.txt");
     assert_eq!((value(&run, "read", "throughput"), value(&run, "read", "operation_rate")), (1022.0 * 1024.0, 15.0));
+}
+
+#[test]
+fn many_terse_lines_and_empty_lines_are_read_in_linear_time() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse3-processes.txt")).unwrap();
+    let line = text.lines().next().unwrap();
+    let mut lines: String =
+        (0..4000).map(|job| format!("{}\n", line.replacen(";t;", &format!(";t{job};"), 1))).collect();
+    lines.push_str(&format!("{line}\n").repeat(4000));
+    lines.push_str(&"\n".repeat(1_000_000));
+    let run = parse("fio", &lines);
+    let processes = run.settings.iter().find(|setting| setting.workload.as_deref() == Some("t"));
+    assert!(run.failures.is_empty() && run.series.len() > 4000, "{:?}", run.failures);
+    assert!(processes.is_none_or(|setting| setting.value == "4000"));
+}
+
+#[test]
+fn a_terse_error_that_the_next_line_lacks_is_of_another_run() {
+    let text = fs::read_to_string(golden("fio/fio-3.33-terse3-status.txt")).unwrap();
+    let error = text.replacen(";0;0;", ";0;28;", 1);
+    let runs = parse_all("fio", &error);
+    assert!(runs[0].is_dead() && runs.len() == 2, "{}", runs.len());
 }
 
 #[test]

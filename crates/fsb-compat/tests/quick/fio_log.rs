@@ -127,6 +127,18 @@ fn logs_without_a_known_quantity_or_unit_are_refused() {
 }
 
 #[test]
+fn a_fifth_column_above_one_is_an_offset() {
+    let log = |offset: u64| -> String { (0..50).map(|at| format!("{at}, 5000, 0, 4096, {}\n", at * offset)).collect() };
+    for name in ["w_lat.1.log", "w_clat.1.log", "w_slat.1.log"] {
+        assert!(parse(name, &log(4096)).unwrap_err().contains("microseconds before 3.0"), "{name}");
+        assert!(parse(name, &log(0)).is_ok());
+    }
+    // Rates have one unit in all versions.
+    let intervals = "500, 3200, 0, 0, 0\n1000, 3208, 0, 0, 4096\n";
+    assert_eq!(value(&parse("w_iops.1.log", intervals).unwrap(), "read", "operation_rate"), 3204.0);
+}
+
+#[test]
 fn bad_lines_of_a_log_are_left_out() {
     let text = "500, 3200, 0, 0, 0\nnote\n1000, -1, 0, 0, 0\n900, 3300, 0, 0, 0\n400, 9, 3, 0, 0\n800, 1, 0, 0, 0\n1500, 3300, 0, 0";
     let run = parse("w_bw.1.log", text).unwrap();
