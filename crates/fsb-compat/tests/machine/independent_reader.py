@@ -103,7 +103,7 @@ def io500(text):
 
 
 def sysbench(text):
-    values, begun = [], False
+    values, begun, event = [], False, "event"
     rates = {
         "reads/s": ("read", "operation_rate", 1.0), "writes/s": ("write", "operation_rate", 1.0),
         "fsyncs/s": ("fsync", "operation_rate", 1.0), "read, MiB/s": ("read", "throughput", MIB),
@@ -117,15 +117,16 @@ def sysbench(text):
         line = line.strip()
         if re.match(r"sysbench \d", line):
             begun = False
-        elif re.fullmatch(r"Doing .* test", line):
+        elif match := re.fullmatch(r"Doing (.*) test", line):
             begun = True
+            event = "read" if match[1] in ("sequential read", "random read") else "event"
         elif begun and (match := re.fullmatch(r"(.*?):\s+(\d+[.,]\d\d)", line)):
             value = decimal(match[2], 2)
             if match[1] in rates:
                 operation, metric, factor = rates[match[1]]
                 values.append([number, operation, metric, value * factor])
             elif match[1] in times:
-                values.append([number, "event", times[match[1]], value / 1000.0])
+                values.append([number, event, times[match[1]], value / 1000.0])
     return values
 
 

@@ -12,7 +12,6 @@ use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting, T
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
-use super::absent;
 use crate::sample::{AnalysisError, logarithm};
 use crate::terms::Unjudged;
 
@@ -785,7 +784,6 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let order = std::iter::once(baseline).chain((0..sets.len()).filter(|set| *set != baseline));
     let all = sets.len();
     for set in order {
-        absent::mark(&mut sets[set]);
         for mut column in std::mem::take(&mut sets[set].columns) {
             if sets[set].has_failed(&column.key) {
                 column.lost = Some(GapReason::Failed);

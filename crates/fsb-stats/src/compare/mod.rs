@@ -71,6 +71,7 @@ pub fn compare_collected(
 ) -> Result<Document, AnalysisError> {
     let baseline = sets.get(request.baseline).ok_or(AnalysisError::Empty)?.name.clone();
     let commands = different_commands(&sets);
+    sets.iter_mut().for_each(absent::mark);
     let every = tables(&mut sets, request.baseline);
     let sets = &*sets;
     let coverage = coverage(sets, &every);
@@ -141,6 +142,7 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
     let pairs = sets.len() * sets.len().saturating_sub(1) / 2;
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
         let mut sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
+        sets.iter_mut().for_each(absent::mark);
         let tables = tables(&mut sets, baseline);
         let shared = collected::shared(tables, 2, is_one_tool(&sets));
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
