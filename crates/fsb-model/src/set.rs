@@ -157,6 +157,8 @@ pub enum GapReason {
     Zero,
     /// The tool ran it and reported a failure.
     Failed,
+    /// The tool printed something that is no possible measurement.
+    Unreadable,
 }
 
 /// Latencies of one operation, merged and never averaged.
@@ -240,7 +242,8 @@ impl Series {
 
 impl GapReason {
     /// Every reason, the most severe first.
-    pub const ALL: [GapReason; 4] = [GapReason::Failed, GapReason::Zero, GapReason::TooFast, GapReason::BelowClock];
+    pub const ALL: [GapReason; 5] =
+        [GapReason::Failed, GapReason::Unreadable, GapReason::Zero, GapReason::TooFast, GapReason::BelowClock];
 
     /// Returns the reason in words.
     pub fn words(self) -> &'static str {
@@ -249,6 +252,7 @@ impl GapReason {
             GapReason::TooFast => "too fast to measure",
             GapReason::Zero => "not run",
             GapReason::Failed => "ran and failed",
+            GapReason::Unreadable => "not a possible value",
         }
     }
 }

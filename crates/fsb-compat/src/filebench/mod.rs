@@ -91,7 +91,9 @@ impl Summary {
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let (_, message) = text.split_once(": ").unwrap_or(("", text));
-        if message.ends_with("personality successfully loaded") {
+        if message == "Running..." {
+            self.draft.begin(line.number);
+        } else if message.ends_with("personality successfully loaded") {
             let name = message.split(" Version ").next().and_then(|name| name.split_whitespace().next());
             self.workload = name.map(str::to_lowercase);
         } else if message.starts_with("Per-Operation Breakdown") {

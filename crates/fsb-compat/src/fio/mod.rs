@@ -145,6 +145,7 @@ impl<'t> Reports<'t> {
         let document = &report.parsed.document;
         let Source { original, lines, .. } = self.source;
         let mut draft = Draft::new(NAME);
+        draft.begin(lines.line(report.start));
         let known: Vec<i64> = document.jobs.iter().filter_map(Job::error).map(|(error, _)| error).collect();
         // Messages between the snapshots of a run are inside this text as well.
         messages::keep(&original[self.before..report.start], self.before, lines, &known, &mut draft);

@@ -8,6 +8,7 @@ use fsb_model::metric::{
 use fsb_model::set::{GapReason, Histogram};
 
 use crate::draft::{Draft, Name, Position, time};
+use crate::percentile::percentile;
 use crate::text::{self, split_unit, whole};
 use crate::tool::ReadError;
 
@@ -24,9 +25,6 @@ const LATENCY_DEVIATION: MetricKind = MetricKind {
     about: "Standard deviation of the times of single operations.",
     ..LATENCY_MIN
 };
-
-/// Requests beyond a percentile that it needs to be read.
-const BEYOND: f64 = 100.0;
 
 /// The statistics of an execution: seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -176,20 +174,14 @@ pub(super) fn add_percentiles(
     line: u32,
     draft: &mut Draft,
 ) -> Result<(), ReadError> {
-    let count: u64 = times.values().sum();
     let name = Name { workload: None, operation };
     let place = Position { file_size: None, record_size: size, line };
     for (share, metric) in [(0.5, LATENCY_P50), (0.9, LATENCY_P90), (0.99, LATENCY_P99)] {
-        let (mut seen, needed) = (0, (share * count as f64).ceil() as u64);
-        let mut reached = times.iter().filter(|(_, often)| {
-            seen += **often;
-            seen >= needed
-        });
-        if let Some((nanoseconds, _)) = reached.next().filter(|_| (1.0 - share) * count as f64 >= BEYOND) {
-            draft.add(name, &metric, "ns", place, time(*nanoseconds as f64 / 1e9))?;
+        if let Some(nanoseconds) = percentile(times, share) {
+            draft.add(name, &metric, "ns", place, time(nanoseconds as f64 / 1e9))?;
         }
     }
-    if count > 0 {
+    if !times.is_empty() {
         let bins = times.iter().map(|(nanoseconds, often)| (*nanoseconds, *often)).collect();
         draft.run.histograms.push(Histogram { workload: None, operation: operation.to_owned(), bins });
     }
