@@ -1,7 +1,9 @@
 //! Runs while a reader fills them. Their size is bounded, so that no file exhausts the memory.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{Display, Write};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fsb_model::metric::{Better, MetricKind, Role, Unit};
 use fsb_model::set::{Failure, Gap, GapReason, Point, Remark, Run, Series, Setting};
@@ -114,17 +116,19 @@ impl Draft {
     /// Records that the run failed, or one workload of it. [`Draft::finish`] replaces the values of the failed work by
     /// gaps, so that nothing is judged by them.
     pub fn fail(&mut self, line: impl Into<Option<u32>>, workload: Option<&str>, text: impl Display) {
-        let (workload, text) = (workload.map(str::to_owned), text.to_string());
-        self.keep_failure(Failure { line: line.into(), workload, operation: None, text });
+        let workload = workload.map(|workload| shortened(workload).into_owned());
+        self.keep_failure(Failure { line: line.into(), workload, operation: None, text: text.to_string() });
     }
 
     /// Records that one operation failed, as [`Draft::fail`] does.
     pub fn fail_operation(&mut self, line: impl Into<Option<u32>>, name: Name, text: impl Display) {
-        let (workload, operation) = (name.workload.map(str::to_owned), Some(name.operation.to_owned()));
+        let workload = name.workload.map(|workload| shortened(workload).into_owned());
+        let operation = Some(name.operation.to_owned());
         self.keep_failure(Failure { line: line.into(), workload, operation, text: text.to_string() });
     }
 
-    fn keep_failure(&mut self, failure: Failure) {
+    fn keep_failure(&mut self, mut failure: Failure) {
+        failure.text = shortened(&failure.text).into_owned();
         let failures = &mut self.run.failures;
         let is_same = |known: &Failure| Failure { line: failure.line, ..known.clone() } == failure;
         if failures.iter().any(is_same) {
@@ -142,10 +146,14 @@ impl Draft {
     /// Records a setting of the run, or of one workload of it, that is not part of a name. Keeps the first value.
     pub fn setting(&mut self, workload: Option<&str>, name: &str, value: impl Display) {
         let settings = &mut self.run.settings;
-        let is_known = |known: &Setting| known.workload.as_deref() == workload && known.name == name;
-        if settings.len() < MOST_SETTINGS && !settings.iter().any(is_known) {
-            let (workload, name) = (workload.map(str::to_owned), name.to_owned());
-            settings.push(Setting { workload, name, value: value.to_string() });
+        if settings.len() >= MOST_SETTINGS {
+            return;
+        }
+        let workload = workload.map(shortened);
+        let is_known = |known: &Setting| known.workload.as_deref() == workload.as_deref() && known.name == name;
+        if !settings.iter().any(is_known) {
+            let value = shortened(&value.to_string()).into_owned();
+            settings.push(Setting { workload: workload.map(Cow::into_owned), name: name.to_owned(), value });
         }
     }
 
@@ -154,6 +162,8 @@ impl Draft {
     /// # Errors
     /// Fails if a run holds more series than any tool prints.
     pub fn series(&mut self, name: Name, metric: &MetricKind, found_unit: &str) -> Result<usize, ReadError> {
+        let short = name.workload.map(shortened);
+        let name = Name { workload: short.as_deref(), ..name };
         self.key.clear();
         let workload = name.workload.unwrap_or("\u{1}");
         let _ = write!(self.key, "{workload}\0{}\0{}", name.operation, metric.name); // a String takes anything
@@ -197,6 +207,8 @@ impl Draft {
                 let Series { operation, unit, .. } = &self.run.series[series];
                 let text = format!("{operation}: {value:e} {} is not a possible measurement; left out", unit.name());
                 self.remark(line, text);
+                let why = GapReason::Unreadable;
+                self.run.series[series].gaps.push(Gap { file_size, record_size, line, why });
             }
             Err(why) => self.run.series[series].gaps.push(Gap { file_size, record_size, line, why }),
         }
@@ -233,6 +245,10 @@ impl Draft {
     /// Returns the run, or the remarks if it has neither values nor failures and did not begin.
     pub fn finish(mut self) -> Result<Run, Vec<Remark>> {
         let Run { series, histograms, timelines, failures, .. } = &mut self.run;
+        let names = histograms.iter_mut().map(|found| &mut found.workload);
+        for name in names.chain(timelines.iter_mut().map(|found| &mut found.workload)).flatten() {
+            *name = shortened(name).into_owned();
+        }
         for failure in failures {
             let is_failed = |series: &&mut Series| failure.concerns(series.workload.as_deref(), &series.operation);
             series.iter_mut().filter(is_failed).for_each(Series::fail);
@@ -311,6 +327,20 @@ impl Runs {
 /// Returns whether an execution ended before a result, and printed no reason.
 fn has_no_result(run: &Run) -> bool {
     matches!(&run.failures[..], [only] if only.text == NO_RESULT)
+}
+
+/// Characters of a workload's name that are kept. Commands and job names are shorter.
+const LONGEST_NAME: usize = 300;
+
+/// Returns the name of a workload, cut if it is longer than any real one. A hash keeps names with the same start apart.
+fn shortened(name: &str) -> Cow<'_, str> {
+    if name.len() <= LONGEST_NAME {
+        return name.into();
+    }
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    let start: String = name.chars().take(LONGEST_NAME / 4).collect();
+    format!("{start}… ({:016x})", hasher.finish()).into()
 }
 
 pub(crate) fn too_much(tool: &'static str, most: usize, what: &str) -> ReadError {

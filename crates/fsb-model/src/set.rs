@@ -157,8 +157,10 @@ pub enum GapReason {
     Zero,
     /// The tool ran it and reported a failure.
     Failed,
-    /// The tool printed something that is no possible measurement.
+    /// The tool printed no possible measurement, such as a negative rate.
     Unreadable,
+    /// The file has nothing of it, and others of its set have.
+    Absent,
 }
 
 /// Latencies of one operation, merged and never averaged.
@@ -242,8 +244,14 @@ impl Series {
 
 impl GapReason {
     /// Every reason, the most severe first.
-    pub const ALL: [GapReason; 5] =
-        [GapReason::Failed, GapReason::Unreadable, GapReason::Zero, GapReason::TooFast, GapReason::BelowClock];
+    pub const ALL: [GapReason; 6] = [
+        GapReason::Failed,
+        GapReason::Unreadable,
+        GapReason::Absent,
+        GapReason::Zero,
+        GapReason::TooFast,
+        GapReason::BelowClock,
+    ];
 
     /// Returns the reason in words.
     pub fn words(self) -> &'static str {
@@ -253,6 +261,7 @@ impl GapReason {
             GapReason::Zero => "not run",
             GapReason::Failed => "ran and failed",
             GapReason::Unreadable => "not a possible value",
+            GapReason::Absent => "absent",
         }
     }
 }

@@ -288,6 +288,7 @@ fn unjudged_name(unjudged: Unjudged) -> &'static str {
         Unjudged::Failed => "failed",
         Unjudged::NoValue => "no_value",
         Unjudged::Maximum => "maximum",
+        Unjudged::Resolution => "resolution",
     }
 }
 

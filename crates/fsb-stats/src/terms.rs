@@ -61,6 +61,8 @@ pub enum Unjudged {
     NoValue,
     /// The metric is a maximum, which depends on a single operation.
     Maximum,
+    /// The times are a few ticks of the tool's clock.
+    Resolution,
 }
 
 /// Knowledge about a pair of sets that holds for every case.

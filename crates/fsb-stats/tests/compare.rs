@@ -881,3 +881,98 @@ fn ratios_of_units_get_a_hint_and_others_do_not() {
         assert_eq!(hint(factor), None, "{factor}");
     }
 }
+
+/// Returns a run of a file with the jobs of these names.
+fn file(path: &str, names: &[&str], factor: f64) -> Run {
+    let of_job = |name: &&str| run("fio", Some(name), |f, r| (f == SIZES[0] && r == SIZES[0]).then_some(factor * 1e6));
+    let series = names.iter().map(of_job).flat_map(|run| run.series).collect();
+    Run { path: path.to_owned(), series, ..job(1.0) }
+}
+
+#[test]
+fn an_operation_that_one_file_of_a_set_lacks_is_not_judged() {
+    let files = |set: &str, third: &[&str]| {
+        let whole = |number: u32| file(&format!("{set}{number}"), &["v", "w"], 1.0 + f64::from(number) / 100.0);
+        iozone::set(set, vec![whole(1), whole(2), file(&format!("{set}3"), third, 1.0), whole(4)])
+    };
+    let document = compare(&[files("a", &["v", "w"]), files("b", &["v"])], &REQUEST).unwrap();
+    let level = |name: &str| {
+        let operation = document.operations.iter().find(|found| found.workload.as_deref() == Some(name)).unwrap();
+        operation.estimate.against["b"].clone().unwrap()
+    };
+    assert_eq!((level("w").unjudged, level("v").unjudged), (Some(Unjudged::NoValue), None));
+    assert_eq!(document.warnings[..document.urgent], ["b: 1 place without a value, absent: w: write at b3"]);
+}
+
+#[test]
+fn a_set_may_have_a_file_for_each_operation() {
+    let files = |set: &str| {
+        let of_job = |name: &'static str| {
+            [0.99, 1.0, 1.01].map(|factor| file(&format!("{set}-{name}-{factor}"), &[name], factor))
+        };
+        iozone::set(set, [of_job("v"), of_job("w")].concat())
+    };
+    let document = compare(&[files("a"), files("b")], &REQUEST).unwrap();
+    assert_eq!((document.operations.len(), document.urgent), (2, 0));
+    assert!(document.operations.iter().all(|operation| operation.gaps.is_empty()));
+}
+
+/// Returns a run with the mean time of an operation, and with its rate if there is one.
+fn timed(rate: Option<f64>, seconds: f64, tick: Option<f64>) -> Run {
+    let mut run = job(rate.unwrap_or(1e6));
+    let points = vec![Point { file_size: None, record_size: None, value: seconds, line: 2 }];
+    let (metric, unit, better) = ("latency_mean".to_owned(), Unit::Seconds, Better::Lower);
+    run.series.push(Series { metric, unit, better, points, ..run.series[0].clone() });
+    if rate.is_none() {
+        run.series.remove(0);
+    }
+    run.clock_resolution = tick;
+    run
+}
+
+#[test]
+fn no_latency_takes_the_place_of_a_rate_that_one_set_lacks() {
+    let set = |name: &str, rate: Option<f64>| {
+        iozone::set(
+            name,
+            [0.99, 1.0, 1.01].map(|factor| timed(rate.map(|rate| factor * rate), 0.01 * factor, None)).to_vec(),
+        )
+    };
+    let document = compare(&[set("a", Some(1e6)), set("b", None)], &REQUEST).unwrap();
+    let primary: Vec<&str> =
+        document.operations.iter().filter(|operation| operation.primary).map(|operation| &*operation.metric).collect();
+    assert_eq!(primary, ["throughput"]);
+    assert_eq!(document.operations[0].gaps["b"], GapReason::Absent);
+}
+
+#[test]
+fn times_of_a_few_ticks_are_not_judged() {
+    let set = |name: &str, ticks: f64| {
+        iozone::set(name, [ticks; 3].map(|ticks| timed(None, ticks * 1e-6, Some(1e-6))).to_vec())
+    };
+    let level = |one: f64, other: f64| {
+        let document = compare(&[set("a", one), set("b", other)], &REQUEST).unwrap();
+        verdict_on(&document, "b").unjudged
+    };
+    assert_eq!(level(3.0, 4.0), Some(Unjudged::Resolution));
+    assert_eq!(level(3000.0, 4000.0), None);
+}
+
+#[test]
+fn operations_that_a_set_lacks_are_missing_by_the_name_that_is_compared() {
+    let hyperfine = |name: &str, command: &str| {
+        let mut runs = jobs(1e6);
+        for run in &mut runs {
+            run.tool = "hyperfine".to_owned();
+            run.series.iter_mut().for_each(|series| series.workload = Some(command.to_owned()));
+        }
+        iozone::set(name, runs)
+    };
+    let document = compare(&[hyperfine("a", "cp x /mnt/a"), hyperfine("b", "cp x /mnt/b")], &REQUEST).unwrap();
+    assert!(document.missing["b"].is_empty(), "{:?}", document.missing);
+    assert!(document.warnings.iter().any(|warning| warning.contains("they differ: a: cp x /mnt/a, b: cp x /mnt/b")));
+    let mut more = iozone::set("a", jobs(1e6));
+    more.runs.iter_mut().for_each(|run| run.series.extend(file("", &["v"], 1.0).series));
+    let document = compare(&[more, iozone::set("b", jobs(1e6))], &REQUEST).unwrap();
+    assert_eq!(document.missing["b"], [(Some("v".to_owned()), "write".to_owned())]);
+}

@@ -7,17 +7,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fsb_codes::notice;
-use fsb_model::Better;
 use fsb_model::set::GapReason;
+use fsb_model::{Better, Unit};
 use fsb_report::run::{Summary, TrustLevel};
 use fsb_report::show::{counted, listed, percent, percent_above, some_of};
 use fsb_report::{case_label, power_of, unjudged_of};
 use fsb_stats::compare::{Document, Finding, OURS, Operation};
-use fsb_stats::{FEWEST_RUNS_JUDGED, Verdict};
+use fsb_stats::{FEWEST_RUNS_JUDGED, Unjudged, Verdict};
 use serde::Serialize;
 
 use crate::message::notify;
-use crate::sets::{self, Contents};
+use crate::sets;
 use crate::{exit, stored};
 
 /// A message names at most this number of cases.
@@ -29,8 +29,6 @@ pub struct Judged<'d> {
     pub document: &'d Document,
     /// Names of sets, without the baseline.
     pub sets: Vec<&'d str>,
-    /// The contents of all sets, also of those that are not compared here.
-    pub contents: &'d [Contents],
 }
 
 /// An operation of a set, compared with the baseline.
@@ -38,6 +36,8 @@ struct Case<'d> {
     set: &'d str,
     name: String,
     state: CaseState,
+    /// The workload, if the case is a time that the tool's clock is too coarse for.
+    coarse_time_of: Option<&'d str>,
 }
 
 /// A target of the baseline's runs that other runs lack.
@@ -60,39 +60,43 @@ enum CaseState {
 
 impl<'d> Judged<'d> {
     /// Returns the comparison with every set but the baseline.
-    pub fn all(document: &'d Document, contents: &'d [Contents]) -> Judged<'d> {
+    pub fn all(document: &'d Document) -> Judged<'d> {
         let names = document.sets.iter().map(|set| set.name.as_str());
-        Judged { document, sets: names.filter(|name| *name != document.baseline).collect(), contents }
+        Judged { document, sets: names.filter(|name| *name != document.baseline).collect() }
     }
 
     /// Returns every operation of the baseline for every set.
     fn cases(&self) -> Vec<Case<'d>> {
-        let document = self.document;
-        let mut cases = Vec::new();
-        for set in &self.sets {
-            let has_baseline = |operation: &&Operation| {
-                has_values(operation, &document.baseline) || operation.gaps.contains_key(&document.baseline)
-            };
-            let compared = primary(document).filter(has_baseline).map(|operation| Case {
-                set,
-                name: name_of(document, operation),
-                state: state(document, operation, set),
-            });
-            cases.extend(compared);
-            let is_compared = |name: &String| primary(document).any(|found| name_of(document, found) == *name);
-            let missing = self.missing(set).into_iter().filter(|name| !is_compared(name));
-            cases.extend(missing.map(|name| Case { set, name, state: CaseState::Missing }));
-        }
-        cases
+        self.sets.iter().flat_map(|set| self.cases_of(set)).collect()
     }
 
-    /// Returns the operations that the baseline has and a set has not.
-    fn missing(&self, set: &str) -> Vec<String> {
-        let of_set = |name: &str| self.contents.iter().find(|contents| contents.name() == name);
-        match (of_set(&self.document.baseline), of_set(set)) {
-            (Some(baseline), Some(set)) => baseline.without(set),
-            _ => Vec::new(),
-        }
+    fn cases_of(&self, set: &'d str) -> Vec<Case<'d>> {
+        let document = self.document;
+        let has_baseline = |operation: &&Operation| {
+            has_values(operation, &document.baseline) || operation.gaps.contains_key(&document.baseline)
+        };
+        let case = |operation: &'d Operation| Case {
+            set,
+            name: name_of(document, operation),
+            state: state(document, operation, set),
+            coarse_time_of: operation.workload.as_deref().filter(|_| is_coarse_time(operation)),
+        };
+        let mut cases: Vec<Case<'_>> = primary(document).filter(has_baseline).map(case).collect();
+        // Other operations of the workload tell whether it is slower.
+        let judged = |workload: &str| {
+            let of_workload = |operation: &&Operation| operation.workload.as_deref() == Some(workload);
+            let is_judged = |operation: &Operation| matches!(state(document, operation, set), CaseState::UpTo(_));
+            primary(document).filter(of_workload).any(is_judged)
+        };
+        cases.retain(|case| !case.coarse_time_of.is_some_and(judged));
+        let missing = document.missing.get(set).into_iter().flatten().map(|(workload, operation)| Case {
+            set,
+            name: case_label(workload.as_deref(), operation, is_own(document)),
+            state: CaseState::Missing,
+            coarse_time_of: None,
+        });
+        cases.extend(missing);
+        cases
     }
 }
 
@@ -118,6 +122,7 @@ pub fn slower(judged: &[Judged<'_>], absent: &[AbsentTarget]) -> u8 {
         set: &target.set,
         name: "every workload".to_owned(),
         state: CaseState::Missing,
+        coarse_time_of: None,
     });
     let cases: Vec<Case<'_>> = judged.iter().flat_map(Judged::cases).chain(absent).collect();
     let theta = judged.iter().map(|judged| judged.document.settings.theta).fold(0.0, f64::max);
@@ -289,6 +294,13 @@ fn state(document: &Document, operation: &Operation, set: &str) -> CaseState {
         (Some([lo, _]), Better::Higher) => CaseState::UpTo((1.0 / lo - 1.0).max(0.0)),
         (Some([_, hi]), Better::Lower) => CaseState::UpTo((hi - 1.0).max(0.0)),
     }
+}
+
+/// Returns whether an operation is judged by a time of which the tool's clock shows a few ticks at most.
+fn is_coarse_time(operation: &Operation) -> bool {
+    let is_below = operation.gaps.values().any(|why| *why == GapReason::BelowClock);
+    let mut levels = operation.estimate.against.values().flatten();
+    operation.unit == Unit::Seconds && (is_below || levels.any(|level| level.unjudged == Some(Unjudged::Resolution)))
 }
 
 /// A set that is slower than the baseline.

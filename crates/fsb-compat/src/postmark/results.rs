@@ -80,7 +80,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
         // One execution of PostMark can run several times, each with a report of its own.
         let works = text.starts_with("Creating files") || text.starts_with("Creating subdirectories");
-        if text == "Time:" && report.is_awaited || works && report.is_awaited {
+        if (text == "Time:" || works) && report.is_awaited {
             report.is_awaited = works;
             report.report_messages();
         } else if text == "Time:" || works || text.starts_with("PostMark v") {

@@ -35,6 +35,7 @@ fn reason(unjudged: Unjudged) -> String {
         Unjudged::Failed => "a run failed (see the warnings)".to_owned(),
         Unjudged::NoValue => "a run has no value (see the warnings)".to_owned(),
         Unjudged::Maximum => "a maximum depends on a single operation".to_owned(),
+        Unjudged::Resolution => "its times are a few ticks of the tool's clock".to_owned(),
     }
 }
 
@@ -51,7 +52,7 @@ pub fn remedy_of(document: &Document) -> Option<String> {
     let unjudged: BTreeSet<Unjudged> = levels.filter_map(|level| level.unjudged).collect();
     let stated = "state how much runs vary, for example with --between 5%";
     match unjudged.first()? {
-        Unjudged::Withheld | Unjudged::Maximum => None,
+        Unjudged::Withheld | Unjudged::Maximum | Unjudged::Resolution => None,
         Unjudged::Failed | Unjudged::NoValue => {
             Some("repeat the runs that failed, and name only complete ones".to_owned())
         }

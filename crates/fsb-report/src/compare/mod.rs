@@ -210,6 +210,7 @@ pub(crate) fn shortened(document: &Document) -> (Cow<'_, Document>, Releases) {
     shorten(&mut document.baseline);
     document.sets.iter_mut().for_each(|set| shorten(&mut set.name));
     shorten_names(&mut document.coverage.only, &releases);
+    shorten_names(&mut document.missing, &releases);
     document.operations.iter_mut().for_each(|one| shorten_operation(one, &releases));
     for found in &mut document.findings {
         [&mut found.text, &mut found.baseline, &mut found.candidate].into_iter().for_each(shorten);
@@ -233,6 +234,7 @@ fn shorten_operation(operation: &mut Operation, releases: &Releases) {
         shorten_names(&mut cell.against, releases);
     }
     shorten_names(&mut operation.letters, releases);
+    shorten_names(&mut operation.gaps, releases);
     shorten_names(&mut operation.latencies, releases);
     shorten_names(&mut operation.timelines, releases);
 }

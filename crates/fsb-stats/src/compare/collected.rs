@@ -12,11 +12,15 @@ use fsb_model::set::{Failure, GapReason, Histogram, Run, Series, Set, Setting, T
 use fsb_model::stop::Analyses;
 use fsb_model::{Better, Unit};
 
+use super::absent;
 use crate::sample::{AnalysisError, logarithm};
 use crate::terms::Unjudged;
 
 /// A shorter time than this number of ticks is known to no better than 1 %.
 pub(super) const FEW_TICKS: f64 = 100.0;
+/// Times of fewer ticks are not judged: half a tick on each side is 3 % of them, which is the usual smallest difference that
+/// matters.
+const FEWEST_TICKS: f64 = 33.0;
 /// Runs with fewer values than this may agree by chance.
 const FEW_VALUES: usize = 10;
 
@@ -56,8 +60,8 @@ pub struct Collected {
     pub(super) first_version: Option<String>,
     pub(super) copies: Copies,
     pub(super) ticks: Ticks,
-    /// Places without a value by reason, in the order of [`GapReason::ALL`].
-    pub(super) gaps: [GapPlaces; GapReason::ALL.len()],
+    /// The places without a value.
+    pub(super) gaps: Gaps,
     pub(super) remarks: Remarks,
     pub(super) failures: Remarks,
     /// Workloads and operations that failed in a run. `None` means all workloads of a run, or all operations.
@@ -72,12 +76,31 @@ pub struct Collected {
     pub(super) latencies: BTreeMap<(Option<String>, String), BTreeMap<u64, u64>>,
 }
 
+/// The places where a set has no value, by reason.
+#[derive(Debug, Default)]
+pub(super) struct Gaps([GapPlaces; GapReason::ALL.len()]);
+
 /// The places where a set has no value, for one reason.
 #[derive(Debug, Default)]
-pub(super) struct GapPlaces {
-    pub count: usize,
+struct GapPlaces {
+    count: usize,
     /// The first place: its subject with file and line.
-    pub first: Option<String>,
+    first: Option<String>,
+}
+
+impl Gaps {
+    /// Adds places. `first` returns the first of them.
+    pub fn note(&mut self, why: GapReason, count: usize, first: impl FnOnce() -> String) {
+        let Some(at) = GapReason::ALL.iter().position(|known| *known == why) else { return };
+        self.0[at].count += count;
+        self.0[at].first.get_or_insert_with(first);
+    }
+
+    /// Returns the first place for each reason. Failures have texts of their own.
+    fn texts(&self) -> Vec<String> {
+        let gaps = GapReason::ALL.iter().zip(&self.0).filter(|(why, _)| **why != GapReason::Failed);
+        gaps.filter_map(|(why, places)| places.describe(*why)).collect()
+    }
 }
 
 impl GapPlaces {
@@ -194,6 +217,8 @@ pub(super) struct Column {
     pub values: Vec<f64>,
     /// The reason why a run of another tool has no value at all, if there is such a run.
     pub lost: Option<GapReason>,
+    /// The sum of the logarithms of times in ticks of the tool's clock, and their number.
+    ticks: (f64, u32),
 }
 
 /// The values of a run, as many as its shape has entries.
@@ -216,7 +241,14 @@ impl Column {
             rows: Vec::new(),
             values: Vec::new(),
             lost: None,
+            ticks: (0.0, 0),
         }
+    }
+
+    /// Returns whether its times are a few ticks of the tool's clock.
+    fn is_quantised(&self) -> bool {
+        let (sum, count) = self.ticks;
+        count > 0 && sum / f64::from(count) < FEWEST_TICKS.ln()
     }
 
     /// Returns pairs of an index into the sizes and a value.
@@ -304,9 +336,14 @@ impl Collected {
                 self.columns.push(Column::new(key.clone(), series.better));
                 self.columns.len() - 1
             });
-            self.columns[place].add(number, series)?;
+            let column = &mut self.columns[place];
+            column.add(number, series)?;
             if is_foreign && series.points.is_empty() {
-                self.columns[place].lost = self.columns[place].lost.or(series.gaps.first().map(|gap| gap.why));
+                column.lost = column.lost.or(series.gaps.first().map(|gap| gap.why));
+            }
+            if let Some(tick) = run.clock_resolution.filter(|_| series.unit == Unit::Seconds) {
+                column.ticks.0 += series.points.iter().map(|point| (point.value / tick).ln()).sum::<f64>();
+                column.ticks.1 += series.points.len() as u32;
             }
         }
         self.look_for_copies(number, run);
@@ -329,11 +366,8 @@ impl Collected {
         }
         for series in &run.series {
             for gap in &series.gaps {
-                let Some(at) = GapReason::ALL.iter().position(|why| *why == gap.why) else { continue };
-                self.gaps[at].count += 1;
-                self.gaps[at]
-                    .first
-                    .get_or_insert_with(|| format!("{} at {}", Key::from_series(series).work(), place(Some(gap.line))));
+                let first = || format!("{} at {}", Key::from_series(series).work(), place(Some(gap.line)));
+                self.gaps.note(gap.why, 1, first);
             }
         }
         for Setting { workload, name, value } in &run.settings {
@@ -358,10 +392,8 @@ impl Collected {
     }
 
     /// Returns the first place without a value for each reason: `2 places without a value, not run: w: read at a.json:7`.
-    /// Failures have texts of their own.
     pub fn gap_texts(&self) -> Vec<String> {
-        let gaps = GapReason::ALL.iter().zip(&self.gaps).filter(|(why, _)| **why != GapReason::Failed);
-        gaps.filter_map(|(why, places)| places.describe(*why)).collect()
+        self.gaps.texts()
     }
 
     /// Returns the remarks of the readers, each with its first places.
@@ -552,6 +584,8 @@ pub(super) struct Table {
     pub coverage: Vec<(usize, usize)>,
     /// By set: the reason why a run of it has no value, so that nothing of it is judged.
     pub lost: Vec<Option<GapReason>>,
+    /// By set: whether its times are a few ticks of the tool's clock.
+    quantised: Vec<bool>,
 }
 
 /// The values of one set, missing ones as NaN.
@@ -606,7 +640,8 @@ impl Table {
         match self.lost[set] {
             Some(GapReason::Failed) => Some(Unjudged::Failed),
             Some(_) => Some(Unjudged::NoValue),
-            None => self.key.is_maximum().then_some(Unjudged::Maximum),
+            None if self.key.is_maximum() => Some(Unjudged::Maximum),
+            None => self.quantised[set].then_some(Unjudged::Resolution),
         }
     }
 
@@ -617,6 +652,7 @@ impl Table {
         let key = Key { workload: None, operation: operation.to_owned(), ..first.key.clone() };
         let (better, sets) = (first.better, first.sets.len());
         let lost = (0..sets).map(|set| tables.iter().find_map(|table| table.lost[set])).collect();
+        let quantised = (0..sets).map(|set| tables.iter().any(|table| table.quantised[set])).collect();
         let cells: Vec<Size> = tables.iter().flat_map(|table| table.cells.iter().copied()).collect();
         // Set by set, so that at most one of them is in memory twice.
         let pooled: Vec<Option<Matrix>> = (0..sets)
@@ -639,7 +675,7 @@ impl Table {
                 Some(Matrix { runs, values })
             })
             .collect();
-        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new(), lost })
+        Some(Table { key, better, primary: false, cells, sets: pooled, coverage: Vec::new(), lost, quantised })
     }
 }
 
@@ -671,10 +707,14 @@ pub(super) fn primary(tables: &[Table]) -> Vec<bool> {
 }
 
 /// Returns the tables that at least `fewest` sets have in common, with those that say why a set has no value: a metric
-/// that operations are judged by and that a set could not measure. No other metric takes its place.
-pub(super) fn shared(every: Vec<Table>, fewest: usize) -> Vec<Table> {
+/// that operations are judged by and that a set could not measure. No other metric takes its place, unless the sets are
+/// of different tools.
+pub(super) fn shared(mut every: Vec<Table>, fewest: usize, is_one_tool: bool) -> Vec<Table> {
     let sized_otherwise = sized_otherwise(&every);
     let leads = primary(&every);
+    if is_one_tool {
+        mark_absent(&mut every, &leads);
+    }
     let is_zero = |table: &Table| table.lost.iter().flatten().all(|why| *why == GapReason::Zero);
     let is_unmeasured =
         |table: &Table| table.present() < fewest && table.ran() >= fewest && !(table.present() == 0 && is_zero(table));
@@ -697,6 +737,45 @@ pub(super) fn shared(every: Vec<Table>, fewest: usize) -> Vec<Table> {
     shared
 }
 
+/// Marks the sets that lack the metric which an operation is judged by, and have others of the same operation.
+fn mark_absent(every: &mut [Table], leads: &[bool]) {
+    let mut owners: HashMap<Subject, Vec<bool>> = HashMap::new();
+    for table in every.iter() {
+        let owners = owners.entry(table.key.subject()).or_insert_with(|| vec![false; table.sets.len()]);
+        table.sets.iter().zip(owners).for_each(|(matrix, owns)| *owns |= matrix.is_some());
+    }
+    for (table, _) in every.iter_mut().zip(leads).filter(|(table, leads)| **leads && table.present() > 0) {
+        let owners = &owners[&table.key.subject()];
+        for set in (0..owners.len()).filter(|set| owners[*set]) {
+            if table.sets[set].is_none() {
+                table.lost[set] = table.lost[set].or(Some(GapReason::Absent));
+            }
+        }
+    }
+}
+
+/// Returns the subjects that the baseline has and another set has not, by set.
+pub(super) fn missing(every: &[Table], baseline: usize) -> Vec<Vec<Subject>> {
+    let sets = every.first().map_or(0, |table| table.sets.len());
+    let mut known: Vec<HashSet<Subject>> = vec![HashSet::new(); sets];
+    for table in every {
+        for set in (0..sets).filter(|set| table.sets[*set].is_some() || table.lost[*set].is_some()) {
+            known[set].insert(table.key.subject());
+        }
+    }
+    let mut subjects: Vec<Subject> = Vec::new();
+    for table in every.iter().filter(|table| table.sets[baseline].is_some()) {
+        let subject = table.key.subject();
+        if !subjects.contains(&subject) {
+            subjects.push(subject);
+        }
+    }
+    let lacking = |known: &HashSet<Subject>| {
+        subjects.iter().filter(|subject| !known.contains(*subject)).cloned().collect::<Vec<_>>()
+    };
+    known.iter().map(lacking).collect()
+}
+
 /// Returns the values of all sets as tables, in the order of the first occurrence of operations, the baseline's first.
 /// It takes the values out of the sets, so that they are in memory once.
 pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
@@ -706,6 +785,7 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     let order = std::iter::once(baseline).chain((0..sets.len()).filter(|set| *set != baseline));
     let all = sets.len();
     for set in order {
+        absent::mark(&mut sets[set]);
         for mut column in std::mem::take(&mut sets[set].columns) {
             if sets[set].has_failed(&column.key) {
                 column.lost = Some(GapReason::Failed);
@@ -770,8 +850,9 @@ fn table(key: Key, columns: Vec<Option<Column>>) -> Table {
     // All sets have the same operation, so the first one knows the better direction.
     let better = columns.iter().flatten().map(|column| column.better).next().unwrap_or(Better::Higher);
     let lost = columns.iter().map(|column| column.as_ref().and_then(|column| column.lost)).collect();
+    let quantised = columns.iter().map(|column| column.as_ref().is_some_and(Column::is_quantised)).collect();
     let sets = columns.into_iter().map(|column| column.and_then(|column| matrix(column, &common))).collect();
-    Table { coverage, cells: common, sets, key, better, primary: false, lost }
+    Table { coverage, cells: common, sets, key, better, primary: false, lost, quantised }
 }
 
 /// Returns the rows of a set over the common cells. If a run has a cell twice, the first value counts.

@@ -51,6 +51,9 @@ pub struct Document {
     pub warnings: Vec<String>,
     /// The number of urgent warnings: failed runs, and the reason why verdicts were removed.
     pub urgent: usize,
+    /// Workloads and operations that the baseline has and a set has not, by set.
+    #[serde(skip)]
+    pub missing: BySet<Vec<(Option<String>, String)>>,
     /// Conditions in which the runs differ, so that a change may come from them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ConditionDifference>,

@@ -10,6 +10,7 @@ pub use collected::Collected;
 pub use document::*;
 pub use region::{CompareRequest, OURS};
 
+mod absent;
 mod classic;
 mod collected;
 mod document;
@@ -76,10 +77,12 @@ pub fn compare_collected(
     let mut warnings = warnings(sets, &every, request);
     warnings.extend(commands);
     let fewest = sets.len().min(2);
-    let shared = collected::shared(every, fewest);
+    let missing = collected::missing(&every, request.baseline);
+    let shared = collected::shared(every, fewest, is_one_tool(sets));
     let mut urgent = failures(sets);
     for (place, set) in sets.iter().enumerate() {
-        let is_lost = |table: &Table| table.primary && table.lost[place] == Some(GapReason::Zero);
+        let is_serious = |why: &GapReason| ![GapReason::TooFast, GapReason::BelowClock].contains(why);
+        let is_lost = |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
         let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
         if is_urgent { &mut urgent } else { &mut warnings }.extend(gaps(set));
     }
@@ -125,6 +128,7 @@ pub fn compare_collected(
         findings,
         warnings: urgent,
         urgent: number,
+        missing: frame.names.iter().map(|name| (*name).to_owned()).zip(missing).collect(),
         conditions: Vec::new(),
         withheld: false,
     })
@@ -138,7 +142,7 @@ pub fn all_pairs(sets: &[Set], theta: f64) -> Result<(Vec<Finding>, Vec<String>)
     let of = |baseline: usize| -> Result<(Vec<Finding>, Option<String>), AnalysisError> {
         let mut sets = sets.iter().map(Collected::from_set).collect::<Result<Vec<_>, _>>()?;
         let tables = tables(&mut sets, baseline);
-        let shared = collected::shared(tables, 2);
+        let shared = collected::shared(tables, 2, is_one_tool(&sets));
         let candidates: Vec<usize> = (baseline + 1..sets.len()).collect();
         let frame = Frame::new(&sets, &CompareRequest::new(baseline, theta), &shared)?;
         let whole = |table: &Table| frame.rank(table, &(0..table.cells.len()).collect::<Vec<_>>());
@@ -746,9 +750,13 @@ fn failures(sets: &[Collected]) -> Vec<String> {
     failures
 }
 
+fn is_one_tool(sets: &[Collected]) -> bool {
+    sets.windows(2).all(|pair| pair[0].tool() == pair[1].tool())
+}
+
 /// Warns of settings that differ between the runs of a set, or between sets of one tool.
 fn settings(sets: &[Collected]) -> Option<String> {
-    let same_tool = sets.windows(2).all(|pair| pair[0].tool() == pair[1].tool());
+    let same_tool = is_one_tool(sets);
     let names: BTreeSet<&(Option<String>, String)> = sets.iter().flat_map(|set| set.settings.keys()).collect();
     // Equal differences of several workloads are listed once.
     let mut differences: Vec<(String, usize)> = Vec::new();

@@ -164,9 +164,9 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     }
     let of_targets = &by_target.changes;
     if of_targets.is_empty() {
-        return Ok(gate::slower(&[Judged::all(&document, &contents)], &[]));
+        return Ok(gate::slower(&[Judged::all(&document)], &[]));
     }
-    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(|document| Judged::all(document, &contents)).collect();
+    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(|document| Judged::all(document)).collect();
     // Arguments that share no target with the baseline's run are compared with the baseline, as in a comparison without
     // targets.
     let is_met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
@@ -175,7 +175,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     let sets = elsewhere.iter().filter(|(argument, _)| !met.contains(argument)).map(|(_, name)| name.as_str());
     let sets: Vec<&str> = sets.collect();
     if !sets.is_empty() {
-        judged.push(Judged { document: &document, sets, contents: &contents });
+        judged.push(Judged { document: &document, sets });
     }
     let absent: Vec<AbsentTarget> =
         absent.into_iter().filter(|(argument, _)| met.contains(argument)).map(|(_, target)| target).collect();

@@ -7,9 +7,8 @@ use anyhow::Context;
 use fsb_model::set::{Histogram, Run, Series};
 use fsb_model::shell;
 use fsb_model::stop::Analyses;
-use fsb_report::case_label;
 use fsb_report::show::some_of;
-use fsb_stats::compare::{Collected, OURS, Variation, variation};
+use fsb_stats::compare::{Collected, Variation, variation};
 use fsb_stats::in_parallel;
 use fsb_store::Reader;
 use rayon::prelude::*;
@@ -135,7 +134,12 @@ pub fn contents(sets: &[Contents]) -> String {
     let sizes = shared.map_or_else(String::new, |name| {
         format!("; {name} was measured at different sizes, or at sizes that a file does not name")
     });
-    format!("{}{sizes}", lines.join("; "))
+    // The paths of file systems are in the commands.
+    let hint = match sets.iter().all(|set| set.tool == "hyperfine") {
+        true => "; give the commands the same names in both files: hyperfine --command-name NAME",
+        false => "",
+    };
+    format!("{}{sizes}{hint}", lines.join("; "))
 }
 
 /// The contents of a set as text.
@@ -145,8 +149,6 @@ pub struct Contents {
     tool: String,
     /// The operations, each once, in the order of the tables.
     operations: Vec<String>,
-    /// The names of the cases, as tables have them.
-    cases: BTreeSet<String>,
     /// Failures that the files report, or else the first places without a value and the remarks.
     problems: Vec<String>,
 }
@@ -160,15 +162,13 @@ impl Contents {
             format!("{workload}{operation} ({metric})")
         });
         let operations: Vec<String> = operations.filter(|name| seen.insert(name.clone())).collect();
-        let is_own = set.tool() == Some(OURS);
-        let cases = set.measured().map(|(workload, operation, _)| case_label(workload, operation, is_own)).collect();
         let mut problems = set.failure_texts();
         if operations.is_empty() {
             problems.extend(set.gap_texts());
             problems.extend(set.remark_texts());
         }
         let tool = set.tool().unwrap_or("no tool").to_owned();
-        Contents { name: set.name.clone(), tool, operations, cases, problems }
+        Contents { name: set.name.clone(), tool, operations, problems }
     }
 
     /// Returns the name of the set.
@@ -184,11 +184,6 @@ impl Contents {
     /// Returns the failures that the files report, and the other reasons why values are missing.
     pub fn problems(&self) -> &[String] {
         &self.problems
-    }
-
-    /// Returns the cases of this set that the other set has not.
-    pub fn without(&self, other: &Contents) -> Vec<String> {
-        self.cases.difference(&other.cases).cloned().collect()
     }
 }
 
