@@ -64,6 +64,9 @@ const ENTRY_RATE: MetricKind = MetricKind {
     about: "Files or directories a second (elbencho's entries/s).",
 };
 
+/// The resolution of a time in seconds: a microsecond.
+const RESOLUTION: f64 = 1e-6;
+
 /// Columns that are compared as settings.
 #[rustfmt::skip] // a table reads as one
 static SETTINGS: [&str; 9] = [
@@ -250,6 +253,7 @@ impl Phase {
     }
 
     fn keep(&self, draft: &mut Draft) -> Result<(), ReadError> {
+        draft.run.clock_resolution = Some(RESOLUTION);
         if draft.run.version.is_none() {
             draft.run.version = self.get("version").map(str::to_owned);
         }

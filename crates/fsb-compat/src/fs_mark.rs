@@ -55,6 +55,9 @@ static MESSAGES: &Messages = &[
     (Pattern::Start("fopen failed"), Severity::Failure),
 ];
 
+/// The resolution of a time in seconds: a microsecond.
+const RESOLUTION: f64 = 1e-6;
+
 /// Loops without a row that are kept as gaps.
 const MOST_MISSING: usize = 1000;
 
@@ -103,8 +106,10 @@ struct Execution {
 
 impl Execution {
     fn new() -> Self {
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.clock_resolution = Some(RESOLUTION);
         Execution {
-            draft: Draft::new(TOOL.name),
+            draft,
             threads: None,
             sync: None,
             directories: None,

@@ -30,6 +30,9 @@ const BANNER: &str = "KDiskMark (";
 /// KDiskMark divides fio's KiB/s by 1000 and calls the result MB/s.
 const MEGABYTE: f64 = 1000.0 * 1024.0;
 
+/// The resolution of a time in seconds: two digits of a microsecond.
+const RESOLUTION: f64 = 1e-8;
+
 const UNIT_REMARK: &str =
     "KDiskMark's MB/s is 1000 KiB a second, not the 1,000,000 bytes that its report says; fsb reads it so";
 
@@ -88,7 +91,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
 
 impl Report {
     fn new() -> Self {
-        Report { draft: Draft::new(TOOL.name), rows: Vec::new(), file_size: None, section: None, is_whole: false }
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.clock_resolution = Some(RESOLUTION);
+        Report { draft, rows: Vec::new(), file_size: None, section: None, is_whole: false }
     }
 
     fn line(&mut self, text: &str, line: &Line) {

@@ -225,3 +225,20 @@ fn text_of_stress_ng_and_errors_of_pgbench_have_no_label() {
     let terse = message("2;job;0;0;1;2;3;4\n").unwrap_err().to_string();
     assert!(terse.contains("it is a terse report of fio in version 2; fsb reads versions 3 to 5 and JSON"), "{terse}");
 }
+
+#[test]
+fn times_that_are_printed_rounded_have_the_resolution_of_their_last_digit() {
+    for (tool, name, resolution) in [
+        ("dbench", "dbench/4.0-two-clients.txt", 1e-6),
+        ("sysbench", "sysbench/1.0.20-seqrd.txt", 1e-5),
+        ("pgbench", "pgbench/18.6-tpcb.txt", 1e-6),
+        ("fs_mark", "fs_mark/3.3-verbose.txt", 1e-6),
+        ("ioping", "ioping/1.3-text.txt", 1e-7),
+        ("ioping", "ioping/0.6-text.txt", 1e-4),
+        ("ioping", "ioping/0.9-raw.txt", 1e-6),
+        ("ioping", "ioping/1.3-raw.txt", 1e-9),
+    ] {
+        let found = parse_all(tool, &text(name))[0].clock_resolution.unwrap();
+        assert!((found / resolution - 1.0).abs() < 1e-9, "{name}: {found}");
+    }
+}
