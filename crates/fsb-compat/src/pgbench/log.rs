@@ -7,7 +7,6 @@ use fsb_model::metric::{
 };
 use fsb_model::set::{Histogram, Run};
 
-use super::MOST_FAILED;
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::percentile::percentile;
 use crate::text::{Lines, whole};
@@ -18,6 +17,9 @@ pub(super) const NAME: &str = "pgbench";
 
 /// The operation of transactions.
 pub(super) const TRANSACTION: &str = "transaction";
+
+/// The share of failed transactions, in percent, above which the others are not judged.
+pub(super) const MOST_FAILED: f64 = 1.0;
 
 /// Epochs of logs: pgbench has logs since 8.4.
 const EPOCHS: std::ops::Range<u64> = 1_000_000_000..10_000_000_000;

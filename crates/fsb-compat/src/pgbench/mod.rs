@@ -9,7 +9,7 @@ use std::io::BufRead;
 use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, Unit};
 use fsb_model::set::{GapReason, Run};
 
-use self::log::{NAME, TRANSACTION};
+use self::log::{MOST_FAILED, NAME, TRANSACTION};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::message::{self, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, fixed, holds, shortened, whole};
@@ -99,9 +99,6 @@ static MESSAGES: &Messages = &[
     // Client 1 aborted in command 0: until 11 without a prefix.
     (Pattern::Part(" aborted in "), Severity::Failure),
 ];
-
-/// The share of failed transactions, in percent, above which the others are not judged.
-const MOST_FAILED: f64 = 1.0;
 
 /// Characters of the name of a script.
 const LONGEST_SCRIPT: usize = 100;
