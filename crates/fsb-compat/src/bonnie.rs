@@ -82,13 +82,19 @@ fn recognise(head: &[u8]) -> bool {
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
     let (mut runs, mut odd, mut messages) = (Runs::new(TOOL.name), Vec::new(), Vec::new());
+    // The line of the first progress after the last results.
+    let mut started = None;
     while let Some(line) = lines.next()? {
         if !is_csv(line.bytes.trim_ascii()) {
+            if line.bytes.starts_with(b"Writing intelligently") {
+                started.get_or_insert(line.number);
+            }
             messages.extend(message::find(MESSAGES, &line).filter(|_| messages.len() < MOST_ODD));
             continue;
         }
         match fields(&line) {
             Ok(mut row) => {
+                started = None;
                 messages.drain(..).for_each(|message: message::Found| message.report(None, &mut row.draft));
                 runs.push(row.read()?)?;
             }
@@ -98,6 +104,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     }
     // bonnie++ ends at a failure without its CSV line.
     let mut last = Draft::new(TOOL.name);
+    started.into_iter().for_each(|line| last.begin(line));
     messages.into_iter().for_each(|message| message.report(None, &mut last));
     runs.push(last)?;
     let first = odd.first().map(|remark: &Remark| format!("line {} has {}", remark.line.unwrap_or(0), remark.text));

@@ -3,10 +3,10 @@
 use std::io::BufRead;
 
 use fsb_model::metric::{LATENCY_MAX, LATENCY_MEAN, MetricKind, THROUGHPUT};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
-use crate::message::ends_early;
+use crate::message::{self, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -27,6 +27,19 @@ const LOAD: &str = "load";
 
 /// The resolution of a time in seconds: three digits of a millisecond.
 const RESOLUTION: f64 = 1e-6;
+
+/// The messages of dbench and tbench 3.x and 4.0. A client of 4.0 ends after most errors, one of 3.x continues.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    // [3] open … failed for handle 16385 (…)
+    (Pattern::Part(" failed for handle "), Severity::Failure),
+    (Pattern::Part(" failed on handle "), Severity::Failure),
+    // [3] read 0 bytes, expected 4096
+    (Pattern::Part(" bytes, expected "), Severity::Failure),
+    (Pattern::Part(") ERROR: "), Severity::Failure),
+    (Pattern::Start("Child failed with status "), Severity::Failure),
+    (Pattern::Start("failed to "), Severity::Warning),
+];
 
 fn recognise(head: &[u8]) -> bool {
     holds(head, b"dbench version ")
@@ -81,6 +94,7 @@ impl Report {
             return self.throughput(line, rest);
         }
         if let Some(rest) = text.strip_prefix("Running for ") {
+            self.draft.begin(line.number);
             self.settings(rest);
         } else if text.starts_with("Operation ") && text.ends_with("MaxLat") {
             (self.in_table, self.has_table) = (!self.has_table, true);
@@ -88,10 +102,10 @@ impl Report {
             self.in_table = false;
         } else if self.in_table && !text.starts_with("---") {
             self.row(line, text);
-        } else if is_failure(text) {
+        } else if is_numbered_failure(text) {
             self.draft.fail(line.number, None, line.message());
-        } else if text.starts_with("failed to ") {
-            self.draft.remark(line.number, line.message());
+        } else if let Some(message) = message::find(MESSAGES, line) {
+            message.report(None, &mut self.draft);
         }
         Ok(())
     }
@@ -144,18 +158,11 @@ impl Report {
         let is_whole = text.ends_with(" ms") || text.ends_with(" procs");
         let (Some(number), Some(clients), true) = (general(rate_text), clients, is_whole) else {
             self.draft.remark(line.number, format_args!("no throughput, left out: '{}'", line.excerpt()));
-            return Ok(());
+            let workload = clients.map(|clients| self.workload(clients, before)).unwrap_or_default();
+            return self.add(&workload, LOAD, &THROUGHPUT, "MB/sec", line.number, Err(GapReason::Unreadable));
         };
         self.is_complete = true;
-        let mut workload = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
-        for flag in ["sync open", "sync dirs"] {
-            if before.contains(flag) {
-                workload += &format!(", {flag}");
-            }
-        }
-        if let Some(load) = self.load.as_ref().filter(|load| *load != "client.txt") {
-            workload += &format!(", {load}");
-        }
+        let workload = self.workload(clients, before);
         // dbench divides bytes by 10⁶.
         self.add(&workload, LOAD, &THROUGHPUT, "MB/sec", line.number, rate(number * 1e6))?;
         if let Some(longest) = longest.and_then(|text| fixed(text.trim_end_matches(" ms"), 3..=3)) {
@@ -168,6 +175,20 @@ impl Report {
         Ok(())
     }
 
+    /// Returns the clients, the flags in the line of the throughput, and a load file other than the usual one.
+    fn workload(&self, clients: u64, line: &str) -> String {
+        let mut workload = format!("{clients} client{}", if clients == 1 { "" } else { "s" });
+        for flag in ["sync open", "sync dirs"] {
+            if line.contains(flag) {
+                workload += &format!(", {flag}");
+            }
+        }
+        if let Some(load) = self.load.as_ref().filter(|load| *load != "client.txt") {
+            workload += &format!(", {load}");
+        }
+        workload
+    }
+
     fn add(
         &mut self,
         workload: &str,
@@ -175,7 +196,7 @@ impl Report {
         metric: &MetricKind,
         unit: &str,
         line: u32,
-        value: Result<f64, fsb_model::set::GapReason>,
+        value: Result<f64, GapReason>,
     ) -> Result<(), ReadError> {
         let name = Name { workload: Some(workload), operation };
         self.draft.add(name, metric, unit, Position { line, ..Position::default() }, value)
@@ -189,11 +210,9 @@ impl Report {
     }
 }
 
-/// Returns whether a client reports an error, or dbench that one ended: `[3] open … failed for handle 16385 (…)`,
-/// `(4) ERROR: handle 16385 was not found`, `Child failed with status 1`.
-fn is_failure(text: &str) -> bool {
-    let numbered = text.starts_with('[') && text.contains(" failed ");
-    numbered || text.contains(") ERROR: ") || text.starts_with("Child failed with status ")
+/// Returns whether a client reports that its operation failed: `[3] unlink … failed (…) - expected …`.
+fn is_numbered_failure(text: &str) -> bool {
+    text.starts_with('[') && text.contains(" failed ")
 }
 
 /// Parses a number of C's `%g`: `228.377`, `1270`, `1.23457e+06`.

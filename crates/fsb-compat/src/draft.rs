@@ -28,6 +28,9 @@ const MOST_VALUES: usize = 2_000_000;
 /// Values kept of one file whose repetitions are runs: each value takes a series of its own.
 pub(crate) const MOST_REPETITIONS: usize = 200_000;
 
+/// The failure of an execution that started and printed no value.
+const NO_RESULT: &str = "it has no result: the execution ended before";
+
 /// Series kept of one run: columns, or jobs and directions.
 const MOST_SERIES: usize = 20_000;
 
@@ -52,6 +55,8 @@ pub(crate) struct Draft {
     key: String,
     values: usize,
     unsaid: usize,
+    /// The line at which the execution was seen to start.
+    begun: Option<u32>,
     /// The line of the value of a series at a file size and a record size.
     places: HashMap<(usize, Option<u64>, Option<u64>), u32>,
 }
@@ -83,7 +88,13 @@ pub(crate) struct Position {
 impl Draft {
     pub fn new(tool: &'static str) -> Self {
         let run = Run { tool: tool.to_owned(), ..Run::default() };
-        Draft { run, tool, index: HashMap::new(), key: String::new(), values: 0, unsaid: 0, places: HashMap::new() }
+        let (index, places) = (HashMap::new(), HashMap::new());
+        Draft { run, tool, index, key: String::new(), values: 0, unsaid: 0, begun: None, places }
+    }
+
+    /// Records that an execution started to measure at a line. Without a value, such an execution is a failed run.
+    pub fn begin(&mut self, line: u32) {
+        self.begun.get_or_insert(line);
     }
 
     /// Adds a remark about a line or about the whole file. Beyond `MOST_REMARKS`, remarks are only counted.
@@ -231,7 +242,7 @@ impl Draft {
         self.put(series, place, value)
     }
 
-    /// Returns the run, or the remarks if it has neither values nor failures.
+    /// Returns the run, or the remarks if it has neither values nor failures and did not begin.
     pub fn finish(mut self) -> Result<Run, Vec<Remark>> {
         let Run { series, histograms, timelines, failures, .. } = &mut self.run;
         let names = histograms.iter_mut().map(|found| &mut found.workload);
@@ -249,7 +260,11 @@ impl Draft {
             let text = format!("{} more remarks are not shown", self.unsaid);
             self.run.warnings.push(Remark { line: None, text });
         }
-        let Run { series, histograms, failures, .. } = &self.run;
+        let Run { series, histograms, failures, .. } = &mut self.run;
+        if let (Some(line), true) = (self.begun, series.is_empty() && histograms.is_empty() && failures.is_empty()) {
+            let text = NO_RESULT.to_owned();
+            failures.push(Failure { line: Some(line), workload: None, operation: None, text });
+        }
         match series.is_empty() && histograms.is_empty() && failures.is_empty() {
             true => Err(self.run.warnings),
             false => Ok(self.run),
@@ -292,8 +307,14 @@ impl Runs {
     /// Returns the runs, in the order of the file. Remarks about executions without a value go to the first one.
     ///
     /// # Errors
-    /// Fails if there are none. `why` says what is missing, and remarks say what the file reports.
+    /// Fails if there are none, or none with a result. `why` says what is missing, and remarks say what the file
+    /// reports.
     pub fn finish(mut self, why: impl FnOnce() -> String) -> Result<Vec<Run>, ReadError> {
+        if self.runs.iter().all(has_no_result) {
+            let remarks = self.runs.drain(..).flat_map(|run| run.warnings);
+            let room = MOST_CAUSES.saturating_sub(self.causes.len());
+            self.causes.extend(remarks.take(room));
+        }
         if let Some(first) = self.runs.first_mut() {
             first.warnings.append(&mut self.causes);
             return Ok(self.runs);
@@ -301,6 +322,11 @@ impl Runs {
         let causes = self.causes.iter().map(Remark::to_string).fold(String::new(), |all, cause| all + "; " + &cause);
         Err(ReadError::refused(self.tool, why() + &causes))
     }
+}
+
+/// Returns whether an execution ended before a result, and printed no reason.
+fn has_no_result(run: &Run) -> bool {
+    matches!(&run.failures[..], [only] if only.text == NO_RESULT)
 }
 
 /// Characters of a workload's name that are kept. Commands and job names are shorter.
@@ -342,4 +368,39 @@ fn believable(unit: Unit, value: f64) -> bool {
         Unit::Bytes | Unit::Count => 1e18,
     };
     value > 0.0 && value < most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_execution_that_began_without_a_value_is_a_failed_run() {
+        let mut runs = Runs::new("tool");
+        for (line, is_good) in [(1, true), (7, false), (9, true)] {
+            let mut draft = Draft::new("tool");
+            draft.begin(line);
+            draft.begin(line + 1);
+            if is_good {
+                let (name, place) = (Name { workload: None, operation: "read" }, Position::default());
+                draft.add(name, &fsb_model::metric::OPERATION_RATE, "ops/s", place, Ok(5.0)).unwrap();
+            }
+            runs.push(draft).unwrap();
+        }
+        runs.push(Draft::new("tool")).unwrap();
+        let runs = runs.finish(String::new).unwrap();
+        let failures: Vec<_> = runs.iter().map(|run| run.failures.first().map(ToString::to_string)).collect();
+        assert_eq!(failures, [None, Some(format!("line 7: {NO_RESULT}")), None]);
+    }
+
+    #[test]
+    fn a_file_without_any_result_is_refused_with_its_remarks() {
+        let mut draft = Draft::new("tool");
+        draft.begin(3);
+        draft.remark(4, "a cause");
+        let mut runs = Runs::new("tool");
+        runs.push(draft).unwrap();
+        let error = runs.finish(|| "it has no table".to_owned()).unwrap_err();
+        assert!(error.to_string().ends_with("it has no table; line 4: a cause"), "{error}");
+    }
 }

@@ -12,6 +12,7 @@ use fsb_model::set::{GapReason, Run};
 use serde_json::Value;
 
 use crate::draft::{Draft, MOST_RUNS, Name, Position, Runs, rate, time, too_much};
+use crate::message;
 use crate::text::{Lines, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -63,9 +64,14 @@ const ENTRY_RATE: MetricKind = MetricKind {
     about: "Files or directories a second (elbencho's entries/s).",
 };
 
+/// The resolution of a time in seconds: a microsecond.
+const RESOLUTION: f64 = 1e-6;
+
 /// Columns that are compared as settings.
-static SETTINGS: [&str; 9] =
-    ["path type", "paths", "dirs", "files", "direct IO", "random aligned", "IO depth", "shared paths", "truncate"];
+#[rustfmt::skip] // a table reads as one
+static SETTINGS: [&str; 9] = [
+    "path type", "paths", "dirs", "files", "direct IO", "random aligned", "IO depth", "shared paths", "truncate",
+];
 
 /// The columns of a metric, its unit in base units, and the unit as printed. The first that has a number counts.
 static VALUES: [(&str, &MetricKind, f64, &str); 6] = [
@@ -98,6 +104,10 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         }
         if is_csv(text.as_bytes()) {
             columns = text.split(',').map(str::to_owned).collect();
+            continue;
+        }
+        if let Some(message) = message::find(&[], &line) {
+            message.report(None, repetitions.first());
             continue;
         }
         let fields = if text.starts_with('{') { json_fields(&text) } else { csv_fields(&columns, &text) };
@@ -154,7 +164,7 @@ fn json_fields(text: &str) -> Option<HashMap<String, String>> {
 }
 
 /// The names of the CSV, and the places of the same values in JSON.
-static JSON_FIELDS: [(&str, &str); 15] = [
+static JSON_FIELDS: [(&str, &str); 17] = [
     ("label", "/label"),
     ("path type", "/config/path_type"),
     ("paths", "/config/paths"),
@@ -168,6 +178,8 @@ static JSON_FIELDS: [(&str, &str); 15] = [
     ("random", "/config/random_offsets"),
     ("random aligned", "/config/random_aligned"),
     ("IO depth", "/config/io_depth"),
+    ("shared paths", "/config/shared_service_paths"),
+    ("truncate", "/config/truncate_files"),
     ("version", "/config/version"),
     ("command", "/config/command"),
 ];
@@ -241,6 +253,7 @@ impl Phase {
     }
 
     fn keep(&self, draft: &mut Draft) -> Result<(), ReadError> {
+        draft.run.clock_resolution = Some(RESOLUTION);
         if draft.run.version.is_none() {
             draft.run.version = self.get("version").map(str::to_owned);
         }
@@ -253,10 +266,6 @@ impl Phase {
         for (name, value) in SETTINGS.iter().filter_map(|name| Some((name, self.get(name)?))) {
             draft.setting(Some(&workload), name, value);
         }
-        if let Some(errors) = self.number("errors total").filter(|errors| *errors > 0) {
-            let text = format!("{} failed: {errors} errors", self.operation());
-            draft.fail(self.line, Some(&workload), text);
-        }
         Ok(())
     }
 
@@ -267,11 +276,12 @@ impl Phase {
         for (column, metric, unit, found) in VALUES {
             let column = format!("{prefix}{column}");
             let Some(text) = self.get(&column).filter(|_| metric.name != known) else { continue };
+            known = metric.name;
             let Some(number) = whole(text.as_bytes()) else {
                 draft.remark(self.line, format_args!("{column}: '{text}' is not a number; left out"));
+                draft.add(name, metric, found, place, Err(GapReason::Unreadable))?;
                 continue;
             };
-            known = metric.name;
             draft.add(name, metric, found, place, value(metric, number as f64 * unit))?;
         }
         Ok(())
@@ -316,7 +326,7 @@ mod tests {
     const HEADING: &str = "ISO date,label,path type,paths,hosts,threads,dirs,files,file size,block size,direct IO,random,\
                            random aligned,IO depth,shared paths,truncate,operation,time ms [first],time ms [last],\
                            entries/s [first],entries/s [last],IOPS [first],IOPS [last],MiB/s [first],MiB/s [last],\
-                           IO lat us [avg],Ent lat us [avg],rwmix read IOPS [last],errors total,version,command\n";
+                           IO lat us [avg],Ent lat us [avg],rwmix read IOPS [last],version,command\n";
 
     fn row(threads: u32, operation: &str, rates: &str) -> String {
         format!(
@@ -337,8 +347,8 @@ mod tests {
 
     #[test]
     fn each_phase_is_an_operation_and_each_repetition_a_run() {
-        let [write, stat] = [row(4, "WRITE", "40,30,700,500,44,31,90,800,,"), row(4, "STAT", "900,800,,,,,,5,,")];
-        let runs = parse(&format!("{HEADING}{write}{stat}{}{write}{stat}", row(8, "WRITE", "1,2,3,4,5,6,7,8,,")));
+        let [write, stat] = [row(4, "WRITE", "40,30,700,500,44,31,90,800,"), row(4, "STAT", "900,800,,,,,,5,")];
+        let runs = parse(&format!("{HEADING}{write}{stat}{}{write}{stat}", row(8, "WRITE", "1,2,3,4,5,6,7,8,")));
         assert_eq!(runs.len(), 2);
         let throughput = series(&runs[0], "write", "throughput");
         // The rate of the whole work, not that until the fastest thread was done.
@@ -356,7 +366,7 @@ mod tests {
     fn json_has_the_values_of_the_csv() {
         let phase = "{\"phase_type\":\"READ\",\"phase_id\":\"x\",\"config\":{\"path_type\":\"dir\",\"hosts\":\"1\",\"threads\":\"4\",\
                      \"file_size\":\"1048576\",\"block_size\":\"4096\",\"direct_io\":\"false\",\"random_offsets\":\"true\",\
-                     \"io_depth\":\"1\",\"version\":\"3.1-1\"},\"first_done\":{\"iops\":\"9\"},\"last_done\":{\"elapsed_time_ms\":\"11\",\
+                     \"io_depth\":\"1\",\"shared_service_paths\":\"true\",\"truncate_files\":\"false\",\"version\":\"3.1-1\"},\"first_done\":{\"iops\":\"9\"},\"last_done\":{\"elapsed_time_ms\":\"11\",\
                      \"entries/s\":\"20\",\"iops\":\"5000\",\"bytes/s\":\"20480000\",\"latency\":{\"IO\":{\"min_us\":\"1\",\
                      \"avg_us\":\"190\",\"max_us\":\"900\"}}}}\n";
         let runs = parse(&format!("{phase}{phase}"));
@@ -364,12 +374,14 @@ mod tests {
         assert_eq!(series(&runs[1], "random_read", "throughput").points[0].value, 20_480_000.0);
         assert!((series(&runs[1], "random_read", "latency_mean").points[0].value - 190e-6).abs() < 1e-12);
         assert_eq!(series(&runs[1], "random_read", "operation_rate").points[0].value, 5000.0);
-        assert!(runs[0].settings.iter().any(|setting| setting.name == "direct IO" && setting.value == "0"));
+        for (name, value) in [("direct IO", "0"), ("shared paths", "1"), ("truncate", "0")] {
+            assert!(runs[0].settings.iter().any(|setting| setting.name == name && setting.value == value), "{name}");
+        }
     }
 
     #[test]
     fn mixed_phases_have_both_directions() {
-        let runs = parse(&format!("{HEADING}{}", row(4, "RWMIX30", "40,30,700,500,44,31,90,800,200,")));
+        let runs = parse(&format!("{HEADING}{}", row(4, "RWMIX30", "40,30,700,500,44,31,90,800,200")));
         assert_eq!(series(&runs[0], "write", "operation_rate").points[0].value, 500.0);
         let read = series(&runs[0], "read", "operation_rate");
         assert_eq!((read.points[0].value, read.workload.as_deref()), (200.0, Some("4 threads, rwmix30")));
@@ -377,16 +389,17 @@ mod tests {
 
     #[test]
     fn failed_cut_and_foreign_lines_have_no_values_and_times_are_not_labels() {
-        let runs = parse(&format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,,7")));
-        assert_eq!((runs[0].failures[0].text.as_str(), runs[0].failures[0].line), ("WRITE failed: 7 errors", Some(2)));
-        let good = row(4, "WRITE", "40,30,700,x,44,31,90,800,,");
+        let killed = parse(&format!("{HEADING}{}Killed\n", row(4, "WRITE", "40,30,700,500,44,31,90,800,")));
+        assert_eq!((killed[0].failures[0].text.as_str(), killed[0].failures[0].line), ("Killed", Some(3)));
+        let good = row(4, "WRITE", "40,30,700,x,44,31,90,800,");
         let runs = parse(&format!("{HEADING}note\n{good}{}", good.trim_end()));
         let remarks: Vec<_> = runs[0].warnings.iter().map(ToString::to_string).collect();
         assert_eq!(remarks[0], "line 2: no phase, left out: 'note'");
         assert_eq!(remarks[1], "line 3: IOPS [last]: 'x' is not a number; left out");
         assert!(remarks[2].starts_with("line 4: no phase") && runs.len() == 1);
+        assert_eq!(series(&runs[0], "write", "operation_rate").gaps[0].why, GapReason::Unreadable);
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,,").repeat(9)))
+        std::fs::write(file.path(), format!("{HEADING}{}", row(4, "WRITE", "40,30,700,500,44,31,90,800,").repeat(9)))
             .unwrap();
         assert_eq!(crate::read_file(file.path()).unwrap().len(), 9);
         let live = "ISO Date,Label,Phase,RuntimeMS,Rank\n";

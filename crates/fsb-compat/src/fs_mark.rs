@@ -3,10 +3,10 @@
 use std::io::BufRead;
 
 use fsb_model::metric::{Better, MetricKind, OPERATION_RATE, Role, Unit};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
-use crate::message::ends_early;
+use crate::message::{self, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, fixed, holds, whole};
 use crate::tool::{ReadError, Tool};
 
@@ -46,6 +46,21 @@ static CALLS: [(&str, MetricKind, MetricKind); 6] = [
     ("UNLINK", call("unlink_time_mean", "Mean time of unlink."), call("unlink_time_max", "Longest time of unlink.")),
 ];
 
+/// The messages of fs_mark 3.x.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("Error in "), Severity::Failure),
+    (Pattern::Start("fs_mark: "), Severity::Failure),
+    (Pattern::Start("Insufficient free space"), Severity::Failure),
+    (Pattern::Start("fopen failed"), Severity::Failure),
+];
+
+/// The resolution of a time in seconds: a microsecond.
+const RESOLUTION: f64 = 1e-6;
+
+/// Loops without a row that are kept as gaps.
+const MOST_MISSING: usize = 1000;
+
 fn recognise(head: &[u8]) -> bool {
     holds(head, b"FSUse%") && holds(head, b"Files/sec") && holds(head, b"App Overhead")
 }
@@ -84,26 +99,38 @@ struct Execution {
     /// The number of columns under the heading.
     columns: usize,
     rows: u64,
+    /// The files of a loop and the size of a file.
+    each: Option<(u64, u64)>,
+    last_line: u32,
 }
 
 impl Execution {
     fn new() -> Self {
-        let draft = Draft::new(TOOL.name);
-        Execution { draft, threads: None, sync: None, directories: None, write_size: None, columns: 0, rows: 0 }
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.clock_resolution = Some(RESOLUTION);
+        Execution {
+            draft,
+            threads: None,
+            sync: None,
+            directories: None,
+            write_size: None,
+            columns: 0,
+            rows: 0,
+            each: None,
+            last_line: 0,
+        }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        self.last_line = line.number;
         if let Some(comment) = text.strip_prefix('#') {
             self.head(comment.trim());
         } else if text.starts_with("FSUse%") {
             self.heading(line, text);
         } else if self.columns > 0 && text.starts_with(|c: char| c.is_ascii_digit()) {
             return self.row(line, text);
-        } else if ["Error in ", "fs_mark: ", "Insufficient free space", "fopen failed"]
-            .iter()
-            .any(|s| text.starts_with(s))
-        {
-            self.draft.fail(line.number, None, line.message());
+        } else if let Some(message) = message::find(MESSAGES, line) {
+            message.report(None, &mut self.draft);
         }
         Ok(())
     }
@@ -124,6 +151,7 @@ impl Execution {
     }
 
     fn heading(&mut self, line: &Line, text: &str) {
+        self.draft.begin(line.number);
         let head = ["FSUse%", "Count", "Size", "Files/sec", "App", "Overhead"];
         let calls = CALLS.iter().flat_map(|(name, ..)| [*name, "(Min/Avg/Max)"]);
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -139,24 +167,15 @@ impl Execution {
 
     fn row(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let fields: Vec<&str> = text.split_whitespace().collect();
-        let odd = |draft: &mut Draft| {
-            draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
-        };
-        let [_, count, size, files, _, calls @ ..] = &fields[..] else {
-            odd(&mut self.draft);
-            return Ok(());
-        };
+        self.rows += 1;
+        let [_, count, size, files, _, calls @ ..] = &fields[..] else { return self.odd(line) };
         let numbers = (whole(count.as_bytes()), whole(size.as_bytes()), fixed(files, 1..=1));
-        let (Some(count), Some(size), Some(files)) = numbers else {
-            odd(&mut self.draft);
-            return Ok(());
-        };
+        let (Some(count), Some(size), Some(files)) = numbers else { return self.odd(line) };
         // The end of a line may be cut, which does not matter in a column that is not read.
         if fields.len() != self.columns || !line.ended && self.columns == VERBOSE_COLUMNS {
-            odd(&mut self.draft);
-            return Ok(());
+            return self.odd(line);
         }
-        self.rows += 1;
+        self.each.get_or_insert((count / self.rows, size));
         let workload = self.workload(count);
         let name = Name { workload: Some(&workload), operation: OPERATION };
         let place = Position { file_size: Some(size), record_size: self.write_size, line: line.number };
@@ -170,6 +189,24 @@ impl Execution {
             }
         }
         Ok(())
+    }
+
+    /// Takes a damaged row: a gap of its loop.
+    fn odd(&mut self, line: &Line) -> Result<(), ReadError> {
+        self.draft.remark(line.number, format_args!("no row of the table, left out: '{}'", line.excerpt()));
+        if self.each.is_none() {
+            self.draft.fail(line.number, None, "its first row is damaged, so the files of a loop are not known");
+        }
+        self.gap(self.rows, line.number, GapReason::Unreadable)
+    }
+
+    /// Adds the rate of a loop as a gap, if an earlier row shows the number of its files.
+    fn gap(&mut self, row: u64, line: u32, why: GapReason) -> Result<(), ReadError> {
+        let Some((files, size)) = self.each else { return Ok(()) };
+        let workload = self.workload(files.saturating_mul(row));
+        let name = Name { workload: Some(&workload), operation: OPERATION };
+        let place = Position { file_size: Some(size), record_size: self.write_size, line };
+        self.draft.add(name, &OPERATION_RATE, "Files/sec", place, Err(why))
     }
 
     /// Returns the work up to a row. fs_mark keeps the files of earlier loops (`-L`), so the count is part of it.
@@ -189,6 +226,9 @@ impl Execution {
         if let Some(loops) = loops.and_then(|loops| whole(loops.as_bytes())).filter(|loops| *loops > self.rows) {
             let missing = format!("a row of {} of {loops} loops", loops - self.rows);
             self.draft.remark(None, ends_early(TOOL.name, missing));
+            for row in (self.rows + 1..=loops).take(MOST_MISSING) {
+                self.gap(row, self.last_line, GapReason::Failed)?;
+            }
         }
         runs.push(self.draft)
     }

@@ -18,7 +18,7 @@ use crate::tool::{ReadError, Tool};
 pub(crate) const TOOL: Tool = Tool {
     name: "hyperfine",
     title: "hyperfine",
-    about: "JSON of --export-json of 1.x: each time is a repetition, each command a workload",
+    about: "JSON of --export-json of 1.x: commands are workloads; of one file alone, sets",
     looks_for: "JSON with \"results\" that have \"command\", \"mean\" and \"stddev\"",
     values: "s of each command; s of CPU time, bytes of memory (lower is better)",
     repetition: "a time in `times`",

@@ -1,62 +1,118 @@
-//! The kind of a file from its start, for messages about a file that was given to the wrong command.
+//! The kind of a file from its start, for messages about a file that the command does not read.
 //!
 //! Results of tools are in [`TOOLS`](crate::TOOLS); the other kinds are in [`KINDS`].
 
 use std::borrow::Cow;
 
-use crate::text::holds;
+use crate::text::{holds, shortened};
 
-/// The kind of a file, and the command that reads it.
+/// The kind of a file, and the way to read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileKind {
     /// A noun phrase, such as `output of fio`.
     pub name: Cow<'static, str>,
-    /// The command that reads the file, such as `fsb compare`.
-    pub command: &'static str,
+    way: Way,
+}
+
+/// The way to read a file of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// A command of fsb reads it.
+    Command(&'static str),
+    /// No command reads it. The text names the way to a file that one reads.
+    Advice(&'static str),
 }
 
 impl FileKind {
     /// Returns the kind of the results of a tool.
     pub(crate) fn of_results(tool: &'static str) -> FileKind {
-        FileKind { name: format!("output of {tool}").into(), command: "fsb compare" }
+        FileKind { name: format!("output of {tool}").into(), way: Way::Command("fsb compare") }
     }
 
-    /// Returns the sentence for messages: what the file is, and the command that reads it.
-    pub fn describe(&self) -> String {
-        format!("it is {}; '{}' reads it", self.name, self.command)
+    /// Returns whether a command, such as `fsb compare`, reads the file.
+    pub fn is_read_by(&self, command: &str) -> bool {
+        matches!(self.way, Way::Command(known) if known == command)
+    }
+
+    /// Returns the text for messages that follows the kind: the command that reads the file, or the way to a file that
+    /// a command reads.
+    pub fn remedy(&self) -> String {
+        match self.way {
+            Way::Command(command) => format!("'{command}' reads it"),
+            Way::Advice(text) => text.to_owned(),
+        }
     }
 }
 
 /// A row of [`KINDS`].
 struct KnownKind {
     name: &'static str,
-    command: &'static str,
-    /// Whether a file with this start is of the kind.
-    test: fn(&[u8]) -> bool,
+    way: Way,
+    test: Test,
 }
 
-/// Every kind of file other than the results of a tool. The first whose test holds is the kind of a file.
+/// A test of the start of a file.
+enum Test {
+    /// Returns whether a file with this start is of the kind.
+    Is(fn(&[u8]) -> bool),
+    /// Returns the detail that follows the name if a file with this start is of the kind.
+    Detail(fn(&[u8]) -> Option<String>),
+}
+
+const fn read(name: &'static str, command: &'static str, test: fn(&[u8]) -> bool) -> KnownKind {
+    KnownKind { name, way: Way::Command(command), test: Test::Is(test) }
+}
+
+const fn unread(name: &'static str, advice: &'static str, test: fn(&[u8]) -> bool) -> KnownKind {
+    KnownKind { name, way: Way::Advice(advice), test: Test::Is(test) }
+}
+
+const fn detailed(name: &'static str, advice: &'static str, test: fn(&[u8]) -> Option<String>) -> KnownKind {
+    KnownKind { name, way: Way::Advice(advice), test: Test::Detail(test) }
+}
+
+/// Every kind of file other than the results of a tool, and output of tools in forms that no reader reads. The first
+/// whose test holds is the kind of a file.
 #[rustfmt::skip] // a table reads as one
 static KINDS: &[KnownKind] = &[
-    KnownKind { name: "a trace of fsb", command: "fsb trace show", test: |head| head.starts_with(b"FSBTRACE") },
-    KnownKind { name: "a page of 'fsb publish'", command: "fsb report", test: |head| holds(head, b"application/vnd.fsbench.run+gzip") },
-    KnownKind { name: "the record of a run of fsb", command: "fsb report DIRECTORY", test: is_run_record },
-    KnownKind { name: "compressed by gzip", command: "zcat FILE > NEW", test: |head| head.starts_with(&[0x1f, 0x8b]) },
-    KnownKind { name: "compressed by xz", command: "xzcat FILE > NEW", test: |head| head.starts_with(b"\xfd7zXZ\0") },
-    KnownKind { name: "compressed by zstd", command: "zstdcat FILE > NEW", test: |head| head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) },
-    KnownKind { name: "an I/O log of fio", command: "fsb trace import", test: |head| head.starts_with(b"fio version ") },
-    KnownKind { name: "a log of strace", command: "fsb trace import", test: |head| any_line(head, is_strace) },
-    KnownKind { name: "output of blkparse", command: "fsb trace import", test: |head| any_line(head, is_blkparse) },
-    KnownKind { name: "a fio job file", command: "fsb fio", test: is_fio_job },
-    KnownKind { name: "a filebench workload file", command: "fsb filebench", test: |head| any_line(head, is_wml) },
-    KnownKind { name: "a file of PostMark commands", command: "fsb postmark", test: |head| any_line(head, is_postmark) },
-    KnownKind { name: "a plan of fsb", command: "fsb run", test: is_plan },
+    read("a trace of fsb", "fsb trace show", |head| head.starts_with(b"FSBTRACE")),
+    read("a page of 'fsb publish'", "fsb report", |head| holds(head, b"application/vnd.fsbench.run+gzip")),
+    read("the record of a run of fsb", "fsb report DIRECTORY", is_run_record),
+    unread("compressed by gzip", "decompress it: zcat FILE > NEW", |head| head.starts_with(&[0x1f, 0x8b])),
+    unread("compressed by xz", "decompress it: xzcat FILE > NEW", |head| head.starts_with(b"\xfd7zXZ\0")),
+    unread("compressed by zstd", "decompress it: zstdcat FILE > NEW", |head| head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])),
+    unread("compressed by bzip2", "decompress it: bzcat FILE > NEW", |head| head.starts_with(b"BZh")),
+    unread("a spreadsheet", "fsb reads the text that IOzone prints, also with -b", is_spreadsheet),
+    unread("a zip archive", "unpack it: unzip FILE", |head| head.starts_with(ZIP)),
+    unread("a tar archive", "unpack it: tar xf FILE", |head| head.get(257..262) == Some(b"ustar")),
+    unread("a web page", "fsb reads what the tools print; use that file", is_web_page),
+    detailed("output of sysbench", "fsb reads 1.0 and later; run the test with such a version", old_sysbench),
+    unread("the CSV of IOR", "fsb reads IOR's text; run it without -O summaryFormat=CSV", is_ior_csv),
+    unread("the JSON of IOR", "fsb reads IOR's text; run it without -O summaryFormat=JSON", is_ior_json),
+    unread("the JSON of the Phoronix Test Suite", "fsb reads the composite.xml of the same results, below ~/.phoronix-test-suite/test-results", is_phoronix_json),
+    unread("result.txt of IO500", "fsb reads the file result_summary.txt beside it", is_io500_result),
+    unread("the heading of bonnie++'s CSV", "fsb reads the lines of results, which bonnie++ prints last", |head| head.starts_with(b"name,file_size,putc,")),
+    unread("a terse report of fio in version 2", "fsb reads versions 3 to 5 and JSON; run fio with --output-format=json --output=FILE", |head| any_line(head, is_terse_2)),
+    read("an I/O log of fio", "fsb trace import", |head| head.starts_with(b"fio version ")),
+    read("a log of strace", "fsb trace import", |head| any_line(head, is_strace)),
+    read("output of blkparse", "fsb trace import", |head| any_line(head, is_blkparse)),
+    read("a fio job file", "fsb fio", is_fio_job),
+    read("a filebench workload file", "fsb filebench", |head| any_line(head, is_wml)),
+    read("a file of PostMark commands", "fsb postmark", |head| any_line(head, is_postmark)),
+    read("a plan of fsb", "fsb run", is_plan),
+    detailed("messages of fio, first", "fio wrote no results; run it with --output-format=json --output=FILE", fio_messages),
+    detailed("a message of the shell,", "install the program and repeat the run", shell_message),
 ];
 
-/// Returns the kind of a file with this start, unless it is the output of a tool.
-pub(crate) fn kind_of_input(head: &[u8]) -> Option<FileKind> {
-    let known = KINDS.iter().find(|kind| (kind.test)(head))?;
-    Some(FileKind { name: known.name.into(), command: known.command })
+/// Returns the kind of a file with this start, unless it is the output of a tool that is read.
+pub(crate) fn find(head: &[u8]) -> Option<FileKind> {
+    KINDS.iter().find_map(|kind| {
+        let name = match kind.test {
+            Test::Is(test) => test(head).then(|| kind.name.into()),
+            Test::Detail(test) => test(head).map(|detail| format!("{} {detail}", kind.name).into()),
+        };
+        name.map(|name| FileKind { name, way: kind.way })
+    })
 }
 
 /// Returns the lines of a text without blanks at either end, except empty ones and comments that begin with `#` or `;`.
@@ -139,12 +195,97 @@ fn is_plan(head: &[u8]) -> bool {
     lines(head).any(|line| is_key(line) || line == "[[workload]]")
 }
 
+/// Returns the lines that are not empty, without blanks at either end.
+fn lines_of_bytes(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty())
+}
+
+/// Finds `sysbench 0.4.12:  multi-threaded system evaluation benchmark`.
+fn old_sysbench(head: &[u8]) -> Option<String> {
+    let version = |line: &[u8]| {
+        let rest = line.strip_prefix(b"sysbench ")?;
+        let rest = rest.strip_prefix(b"v").unwrap_or(rest);
+        let end = rest.iter().position(|byte| !(byte.is_ascii_digit() || *byte == b'.')).unwrap_or(rest.len());
+        rest.starts_with(b"0.").then(|| String::from_utf8_lossy(&rest[..end]).into_owned())
+    };
+    lines_of_bytes(head).find_map(version)
+}
+
+fn is_ior_csv(head: &[u8]) -> bool {
+    lines_of_bytes(head).any(|line| line.starts_with(b"access,bw(MiB/s),"))
+}
+
+fn is_ior_json(head: &[u8]) -> bool {
+    is_object(head) && holds(head, b"\"Command line\"") && holds(head, b"\"tests\"")
+}
+
+fn is_phoronix_json(head: &[u8]) -> bool {
+    let profile = holds(head, b"\"pts\\/") || holds(head, b"\"pts/") || holds(head, b"\"local\\/");
+    is_object(head) && holds(head, b"\"results\"") && (profile || holds(head, b"\"proportion\""))
+}
+
+fn is_object(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+fn is_io500_result(head: &[u8]) -> bool {
+    lines_of_bytes(head).any(|line| line == b"[ior-easy-write]") && holds(head, b"score ")
+}
+
+/// The first bytes of a zip archive.
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// Finds the spreadsheets of `iozone -b`, and those that other programs make of them.
+fn is_spreadsheet(head: &[u8]) -> bool {
+    let biff = [&b"\x09\x00\x04\x00"[..], b"\x09\x00\x06\x00", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"];
+    let zip = head.starts_with(ZIP);
+    biff.iter().any(|start| head.starts_with(start))
+        || (zip && (holds(head, b"xl/") || holds(head, b"opendocument.spreadsheet")))
+}
+
+fn is_web_page(head: &[u8]) -> bool {
+    let start = head.trim_ascii_start();
+    [&b"<!doctype"[..], b"<html"]
+        .iter()
+        .any(|tag| start.get(..tag.len()).is_some_and(|it| it.eq_ignore_ascii_case(tag)))
+}
+
+/// Returns whether a line is `2;JOB;GROUP;ERROR;…`.
+fn is_terse_2(line: &str) -> bool {
+    let fields: Vec<&str> = line.split(';').collect();
+    let is_count = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(fields[..], ["2", _, group, error, _, ..] if is_count(group) && is_count(error))
+}
+
+/// Finds the messages of fio without a report.
+fn fio_messages(head: &[u8]) -> Option<String> {
+    let is_message = |line: &[u8]| line.starts_with(b"fio: ") || line.starts_with(b"clock setaffinity failed");
+    lines_of_bytes(head).any(is_message).then(|| first(head))
+}
+
+fn shell_message(head: &[u8]) -> Option<String> {
+    let is_message = |line: &[u8]| line.ends_with(b": command not found") || line.ends_with(b": not found");
+    lines_of_bytes(head).next().filter(|line| is_message(line)).map(|_| first(head))
+}
+
+/// Returns the first line in quotes.
+fn first(head: &[u8]) -> String {
+    let line = String::from_utf8_lossy(lines_of_bytes(head).next().unwrap_or_default());
+    format!("'{}'", shortened(&line, LONGEST))
+}
+
+/// Characters of a message that are shown.
+const LONGEST: usize = 120;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn command(head: &str) -> Option<&'static str> {
-        kind_of_input(head.as_bytes()).map(|kind| kind.command)
+        match find(head.as_bytes())?.way {
+            Way::Command(command) => Some(command),
+            Way::Advice(text) => panic!("{head}: {text}"),
+        }
     }
 
     #[test]
@@ -174,13 +315,42 @@ mod tests {
     }
 
     #[test]
-    fn compressed_files_are_identified_by_their_first_bytes() {
-        for (head, expected) in [
-            (&[0x1f, 0x8b, 8, 0][..], "it is compressed by gzip; 'zcat FILE > NEW' reads it"),
-            (b"\xfd7zXZ\0\0", "it is compressed by xz; 'xzcat FILE > NEW' reads it"),
-            (&[0x28, 0xb5, 0x2f, 0xfd], "it is compressed by zstd; 'zstdcat FILE > NEW' reads it"),
+    fn forms_are_named_with_the_way_to_one_that_is_read() {
+        for (head, name, remedy) in [
+            (&[0x1f, 0x8b, 8, 0][..], "compressed by gzip", "decompress it: zcat FILE > NEW"),
+            (b"\xfd7zXZ\0\0", "compressed by xz", "decompress it: xzcat FILE > NEW"),
+            (&[0x28, 0xb5, 0x2f, 0xfd], "compressed by zstd", "decompress it: zstdcat FILE > NEW"),
+            (b"2;job;0;0;1;2;3;4\n", "a terse report of fio in version 2", "--output-format=json"),
+            (b"sysbench 0.4.12:  multi-threaded\n", "output of sysbench 0.4.12", "1.0 and later"),
+            (b"\nsysbench v0.4.8:  multi\n", "output of sysbench 0.4.8", "1.0 and later"),
+            (b"access,bw(MiB/s),IOPS,Latency\n", "the CSV of IOR", "without -O"),
+            (b"{\"Version\":\"4.0.0\",\"Command line\":\"ior\",\"tests\":[{\n", "the JSON of IOR", "without -O"),
+            (
+                b"{\"title\":\"x\",\"results\":{\"a\":{\"identifier\":\"pts\\/fio-2.1.0\"",
+                "the JSON of the Phoronix Test Suite",
+                "composite.xml",
+            ),
+            (b"[ior-easy-write]\nt_start = x\nscore           = 1.5\n", "result.txt of IO500", "result_summary.txt"),
+            (b"name,file_size,putc,putc_cpu\n", "the heading of bonnie++'s CSV", "prints last"),
+            (b"\x09\x00\x04\x00\x02\x00\x10\x00", "a spreadsheet", "text that IOzone prints"),
+            (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "a spreadsheet", "text that IOzone prints"),
+            (b"PK\x03\x04\0\0mimetypeapplication/vnd.oasis.opendocument.spreadsheet", "a spreadsheet", "IOzone"),
+            (b"PK\x03\x04\0\0a.txt", "a zip archive", "unzip"),
+            (b"BZh91AY", "compressed by bzip2", "bzcat"),
+            (b"<!DOCTYPE html>\n", "a web page", "tools print"),
+            (
+                b"clock setaffinity failed: Invalid\nfio: x\n",
+                "messages of fio, first 'clock setaffinity failed: Invalid'",
+                "--output-format=json",
+            ),
+            (b"bash: ior: command not found\n", "a message of the shell, 'bash: ior: command not found'", "install"),
         ] {
-            assert_eq!(kind_of_input(head).map(|kind| kind.describe()).as_deref(), Some(expected));
+            let kind = find(head).unwrap_or_else(|| panic!("{name}"));
+            assert_eq!(kind.name, name);
+            assert!(kind.remedy().contains(remedy) && !kind.is_read_by("fsb compare"), "{}", kind.remedy());
+        }
+        for head in [&b"hello\n"[..], b"", b"{\"a\":1}\n", b"sysbench 1.0.20\n"] {
+            assert_eq!(find(head), None);
         }
     }
 }

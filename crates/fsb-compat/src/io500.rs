@@ -51,6 +51,7 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         if let Some(version) = text.strip_prefix("IO500 version ") {
             let version = version.split(' ').next().unwrap_or_default().to_owned();
             runs.push(std::mem::replace(&mut list, List::new(Some(version))).finish())?;
+            list.draft.begin(line.number);
         } else if let Some((label, rest)) = text.strip_prefix('[').and_then(|text| text.split_once(']')) {
             list.take(&line, label.trim(), rest)?;
         } else if let Some(message) = message::find(MESSAGES, &line) {

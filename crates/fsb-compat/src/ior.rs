@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use fsb_model::metric::{MetricKind, OPERATION_RATE, THROUGHPUT};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, MOST_REPETITIONS, MOST_RUNS, Name, Position, Runs, rate, too_much};
 use crate::message::{self, Found, Messages, Pattern, Severity, ends_early};
@@ -104,6 +104,10 @@ struct Execution {
     columns: Vec<String>,
     /// By number of the iteration. The first iterations of all tests are one run, then the second ones, and so on.
     iterations: BTreeMap<u64, Draft>,
+    /// Runs of rows whose iteration is not known, because the row is damaged.
+    damaged: Vec<Draft>,
+    /// The line of the first heading of a table.
+    heading: Option<u32>,
     rows: usize,
     /// Messages since the last row: they precede the row of their iteration.
     messages: Vec<Found>,
@@ -135,6 +139,7 @@ impl Execution {
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         if text.starts_with("access ") && text.ends_with(" iter") {
             self.columns = text.split_whitespace().map(str::to_owned).collect();
+            self.heading.get_or_insert(line.number);
             return Ok(());
         }
         if let Some(message) = message::find(MESSAGES, line) {
@@ -200,9 +205,7 @@ impl Execution {
     fn row(&mut self, line: &Line, words: &[&str]) -> Result<(), ReadError> {
         let iteration = words.last().and_then(|word| whole(word.as_bytes()));
         let (Some(iteration), true) = (iteration, words.len() == self.columns.len() && line.ended) else {
-            let text = format!("no line of an iteration, left out: '{}'", line.excerpt());
-            self.draft(0)?.remark(line.number, text);
-            return Ok(());
+            return self.damaged(line, words[0]);
         };
         let (workload, operation) = (self.test.workload(), self.test.operation(words[0]));
         let name = Name { workload: Some(&workload), operation: &operation };
@@ -222,10 +225,32 @@ impl Execution {
             let Some(at) = columns.iter().position(|column| column == heading) else { continue };
             match number(words[at]) {
                 Some(value) => draft.add(name, metric, unit, place, rate(value * factor))?,
-                None => draft.remark(line.number, format_args!("{heading} is not a number: '{}'", line.excerpt())),
+                None => {
+                    draft.remark(line.number, format_args!("{heading} is not a number: '{}'", line.excerpt()));
+                    draft.add(name, metric, unit, place, Err(GapReason::Unreadable))?;
+                }
             }
         }
         (self.columns, self.test.others) = (columns, others);
+        Ok(())
+    }
+
+    /// Keeps a damaged row as gaps of a run of its own, because the number of the iteration is in its last column.
+    fn damaged(&mut self, line: &Line, access: &str) -> Result<(), ReadError> {
+        if self.damaged.len() == MOST_RUNS {
+            return Err(too_much(TOOL.name, MOST_RUNS, "damaged lines of iterations"));
+        }
+        let mut draft = Draft::new(TOOL.name);
+        draft.remark(line.number, format_args!("no line of an iteration, left out: '{}'", line.excerpt()));
+        let (workload, operation) = (self.test.workload(), self.test.operation(access));
+        let name = Name { workload: Some(&workload), operation: &operation };
+        let place = Position { file_size: self.test.file_size(), record_size: self.test.transfer, line: line.number };
+        for (heading, metric, _, unit) in &COLUMNS {
+            if self.columns.iter().any(|column| column == heading) {
+                draft.add(name, metric, unit, place, Err(GapReason::Unreadable))?;
+            }
+        }
+        self.damaged.push(draft);
         Ok(())
     }
 
@@ -241,7 +266,10 @@ impl Execution {
         let options = options::split(self.command.as_deref().unwrap_or_default());
         let mut cut =
             (self.rows > 0 && !self.complete).then(|| ends_early(TOOL.name, "the line 'Summary of all tests'"));
-        for mut draft in self.iterations.into_values() {
+        if let Some(line) = self.heading.filter(|_| self.rows == 0 && self.damaged.is_empty()) {
+            self.draft(0)?.begin(line);
+        }
+        for mut draft in self.iterations.into_values().chain(self.damaged) {
             draft.run.version.clone_from(&self.version);
             draft.run.command.clone_from(&self.command);
             for (name, value) in options.iter().filter(|(name, _)| !IRRELEVANT.contains(&name.as_str())) {

@@ -5,10 +5,11 @@
 use std::io::BufRead;
 
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::fio::TOTAL_LATENCY_MEAN;
+use crate::message;
 use crate::text::{Line, Lines, fixed, size};
 use crate::tool::{ReadError, Tool};
 
@@ -29,6 +30,9 @@ const BANNER: &str = "KDiskMark (";
 /// KDiskMark divides fio's KiB/s by 1000 and calls the result MB/s.
 const MEGABYTE: f64 = 1000.0 * 1024.0;
 
+/// The resolution of a time in seconds: two digits of a microsecond.
+const RESOLUTION: f64 = 1e-8;
+
 const UNIT_REMARK: &str =
     "KDiskMark's MB/s is 1000 KiB a second, not the 1,000,000 bytes that its report says; fsb reads it so";
 
@@ -47,9 +51,16 @@ struct Row {
     workload: String,
     operation: &'static str,
     record_size: u64,
-    megabytes: f64,
-    iops: f64,
-    microseconds: f64,
+    /// `None` if it is not a number: `nan`.
+    megabytes: Option<f64>,
+    iops: Option<f64>,
+    microseconds: Option<f64>,
+}
+
+impl Row {
+    fn is_whole(&self) -> bool {
+        [self.megabytes, self.iops, self.microseconds].iter().all(Option::is_some)
+    }
 }
 
 /// A report while its lines are read.
@@ -80,7 +91,9 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
 
 impl Report {
     fn new() -> Self {
-        Report { draft: Draft::new(TOOL.name), rows: Vec::new(), file_size: None, section: None, is_whole: false }
+        let mut draft = Draft::new(TOOL.name);
+        draft.run.clock_resolution = Some(RESOLUTION);
+        Report { draft, rows: Vec::new(), file_size: None, section: None, is_whole: false }
     }
 
     fn line(&mut self, text: &str, line: &Line) {
@@ -105,10 +118,13 @@ impl Report {
                 self.draft.setting(None, "times", times.trim_end_matches(']'));
             }
         } else if let (Some(section), true) = (self.section, text.contains("MB/s")) {
-            match row(text, section, line.number) {
-                Some(row) => self.rows.push(row),
-                None => self.draft.remark(line.number, format_args!("no result, left out: '{}'", line.excerpt())),
+            let row = row(text, section, line.number);
+            if !row.as_ref().is_some_and(Row::is_whole) {
+                self.draft.remark(line.number, format_args!("no result, left out: '{}'", line.excerpt()));
             }
+            self.rows.extend(row);
+        } else if let Some(message) = message::find(&[], line) {
+            message.report(None, &mut self.draft);
         }
     }
 
@@ -123,12 +139,18 @@ impl Report {
         for row in &self.rows {
             let name = Name { workload: Some(&row.workload), operation: row.operation };
             let place = Position { file_size: self.file_size, record_size: Some(row.record_size), line: row.line };
-            self.draft.add(name, &THROUGHPUT, "MB/s", place, rate(row.megabytes * MEGABYTE))?;
-            self.draft.add(name, &OPERATION_RATE, "IOPS", place, rate(row.iops))?;
-            self.draft.add(name, &TOTAL_LATENCY_MEAN, "us", place, time(row.microseconds / 1e6))?;
+            self.draft.add(name, &THROUGHPUT, "MB/s", place, printed(row.megabytes, |found| rate(found * MEGABYTE)))?;
+            self.draft.add(name, &OPERATION_RATE, "IOPS", place, printed(row.iops, rate))?;
+            let latency = printed(row.microseconds, |found| time(found / 1e6));
+            self.draft.add(name, &TOTAL_LATENCY_MEAN, "us", place, latency)?;
         }
         Ok(self.draft)
     }
+}
+
+/// Returns the value of a printed number, or a gap if it is none.
+fn printed(number: Option<f64>, value: impl Fn(f64) -> Result<f64, GapReason>) -> Result<f64, GapReason> {
+    number.map_or(Err(GapReason::Unreadable), value)
 }
 
 /// Parses a result: `Random 4 KiB (Q= 32, T= 1): 0.326 MB/s [ 81.7 IOPS] < 391023.88 us>`.
@@ -159,9 +181,9 @@ fn row(text: &str, section: Section, line: u32) -> Option<Row> {
             (Section::Mix, true) => "random_mixed",
         },
         record_size: size(block.trim())?,
-        megabytes: number(megabytes, 1..=3)?,
-        iops: number(iops, 1..=2)?,
-        microseconds: number(microseconds, 1..=3)?,
+        megabytes: number(megabytes, 1..=3),
+        iops: number(iops, 1..=2),
+        microseconds: number(microseconds, 1..=3),
     })
 }
 

@@ -19,16 +19,28 @@ struct Shape {
     length: fn(&[u8]) -> Option<usize>,
     /// The regular expression of `sed -E` that finds it.
     pattern: &'static str,
-    /// Whether it is a name, so that a line of settings can have its form: `threads: 4`.
-    names_host: bool,
+    /// The proof that it is a label, and not a part of what a tool prints.
+    proof: Proof,
+}
+
+/// The proof that lines begin with labels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    /// Many lines begin so.
+    Many,
+    /// The text without labels is recognised, because tools print lines of this shape: numbers and tabs.
+    Plain,
+    /// As `Plain`, and few names occur, none of which is the name of a tool. A line of settings can have this shape:
+    /// `threads: 4`.
+    Hosts,
 }
 
 const fn shape(length: fn(&[u8]) -> Option<usize>, pattern: &'static str) -> Shape {
-    Shape { length, pattern, names_host: false }
+    Shape { length, pattern, proof: Proof::Many }
 }
 
 const fn host(length: fn(&[u8]) -> Option<usize>, pattern: &'static str) -> Shape {
-    Shape { length, pattern, names_host: true }
+    Shape { length, pattern, proof: Proof::Hosts }
 }
 
 /// Every shape, special ones before those that they resemble.
@@ -38,6 +50,8 @@ static SHAPES: &[Shape] = &[
     shape(|line| measure(line, "[0,0]<a>:"), r"^\[[0-9]+,[0-9]+\](\[[^]]*\])?<std[a-z]+>: ?"),
     // srun -l
     shape(|line| measure(line, "0:"), r"^ *[0-9]+: ?"),
+    // cat -n, nl
+    Shape { length: |line| measure(line, "0\t"), pattern: r"^ *[0-9]+\t", proof: Proof::Plain },
     // mpirun -prepend-rank
     shape(|line| measure(line, "[0]"), r"^\[ *[0-9]+\] ?"),
     // rsyslog, journalctl -o short-iso
@@ -62,7 +76,8 @@ const COLOURS: &str = r"sed -E 's/\x1b\[[0-9;?]*[A-Za-z]//g' FILE > NEW";
 /// Returns the labels of a text that `is_known` does not recognise, or that its reader cannot read because of them.
 ///
 /// Most lines must have a label. Where few lines do not prove that, the text without labels must be recognised.
-pub(crate) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Label> {
+/// `is_tool` returns whether a name is that of a tool, which begins its messages with it.
+pub(crate) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool, is_tool: impl Fn(&str) -> bool) -> Option<Label> {
     let plain = without_colours(head);
     if plain.len() < head.len() && is_known(&plain) {
         return Some(Label { example: "\\x1b[".to_owned(), command: COLOURS.to_owned() });
@@ -74,7 +89,9 @@ pub(crate) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Labe
             lines().take(LOOKED_AT).filter_map(|line| Some((line, (shape.length)(line)?))).collect();
         let (line, length) = *labels.first()?;
         // A line can be cut at the end of the head.
-        if labels.len() * 10 < looked_at * 8 || (shape.names_host && !is_of_hosts(&labels, looked_at)) {
+        if labels.len() * 10 < looked_at * 8
+            || (shape.proof == Proof::Hosts && !is_of_hosts(&labels, looked_at, &is_tool))
+        {
             return None;
         }
         // A tool may begin its own lines so, below a heading that it alone writes: elbencho's CSV has times in front.
@@ -83,17 +100,22 @@ pub(crate) fn find(head: &[u8], is_known: impl Fn(&[u8]) -> bool) -> Option<Labe
         }
         let plain: Vec<u8> =
             lines().flat_map(|line| [&line[(shape.length)(line).unwrap_or(0)..], b"\n"].concat()).collect();
-        let is_certain = is_known(&plain) || (labels.len() >= MANY && is_known(head));
+        let is_certain = is_known(&plain) || (shape.proof == Proof::Many && labels.len() >= MANY && is_known(head));
         let example = shortened(&String::from_utf8_lossy(&line[..length]), LONGEST);
         is_certain.then(|| Label { example, command: format!("sed -E 's/{}//' FILE > NEW", shape.pattern) })
     })
 }
 
 /// Returns whether the labels are names of hosts: every line begins with one of a few. Some tools begin many lines with
-/// the same word: mdtest -v with `V-1: `, pgbench -P with `progress: `.
-fn is_of_hosts(labels: &[(&[u8], usize)], lines: usize) -> bool {
+/// the same word: mdtest -v with `V-1: `, pgbench -P with `progress: `, filebench with the time. Others begin messages
+/// with their name.
+fn is_of_hosts(labels: &[(&[u8], usize)], lines: usize, is_tool: impl Fn(&str) -> bool) -> bool {
     let names: HashSet<&[u8]> = labels.iter().map(|(line, length)| &line[..*length]).collect();
-    let is_word = |name: &&[u8]| name.starts_with(b"V-") || name.starts_with(b"progress");
+    let is_word = |label: &&[u8]| {
+        let label = String::from_utf8_lossy(label);
+        let name = label.trim_end_matches([' ', ':', '|']);
+        name.starts_with("V-") || name.starts_with("progress") || name.parse::<f64>().is_ok() || is_tool(name)
+    };
     labels.len() + 1 >= lines && names.len() <= 1 + labels.len() / 5 && !names.iter().any(is_word)
 }
 
@@ -111,7 +133,7 @@ const LONGEST: usize = 60;
 /// them, a fraction and the time zone after them; a time can be in brackets, and a blank can follow the label.
 fn measure(line: &[u8], form: &str) -> Option<usize> {
     let mut at = 0;
-    let is_time = form.starts_with(['0', 'm']) && form != "0:";
+    let is_time = form.starts_with(['0', 'm']) && !["0:", "0\t"].contains(&form);
     let bracket = is_time && line.first() == Some(&b'[');
     at += usize::from(bracket);
     let symbols = form.as_bytes();
@@ -177,10 +199,14 @@ fn without_colours(text: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    fn is_tool(name: &str) -> bool {
+        name == "stress-ng"
+    }
+
     /// Returns the labels of lines of `text`, each with a label before it.
     fn labels(label: &str) -> Option<Label> {
         let text: String = ["known", "2.5 ", "x: y", "", "end"].map(|line| format!("{label}{line}\n")).concat();
-        find(text.as_bytes(), |head| head.starts_with(b"known"))
+        find(text.as_bytes(), |head| head.starts_with(b"known"), is_tool)
     }
 
     #[test]
@@ -204,18 +230,32 @@ mod tests {
             "node01: ",
             "fio-1  | ",
             "> ",
+            "    12\t",
         ] {
             let found = labels(label).unwrap_or_else(|| panic!("{label}"));
-            assert_eq!(found.example.trim_end(), label.trim_end());
+            assert_eq!(found.example.trim_end(), label.replace('\t', "\u{fffd}").trim_end());
         }
         assert_eq!(labels("\u{1b}[32m").unwrap().command, COLOURS);
         assert_eq!(labels(""), None);
         let table = format!("known,time\n{}", "2026-11-23T10:00:00,1\n".repeat(9));
-        assert_eq!(find(table.as_bytes(), |head| head.starts_with(b"known")), None);
-        assert_eq!(find(b"word: a\nword: b\n", |_| false), None);
+        assert_eq!(find(table.as_bytes(), |head| head.starts_with(b"known"), is_tool), None);
+        assert_eq!(find(b"word: a\nword: b\n", |_| false, is_tool), None);
         for text in ["a: 1\nb: 2\nc: 3\nd: 4\ne: 5\nf: 6\n", &"V-1: x\n".repeat(9)] {
-            assert_eq!(find(text.as_bytes(), |_| true), None);
+            assert_eq!(find(text.as_bytes(), |_| true, is_tool), None);
         }
+    }
+
+    #[test]
+    fn the_start_of_a_tools_own_messages_is_no_label() {
+        let text = "stress-ng: info: known\n".repeat(9);
+        assert_eq!(find(text.as_bytes(), |_| true, is_tool), None);
+        let messages = "node01: error: known\n".repeat(9);
+        let is_known = |head: &[u8]| head.starts_with(b"node01: error: ");
+        assert_eq!(find(messages.as_bytes(), is_known, is_tool), None);
+        let times = format!("0.000: known\n{}", "0.012: Failed\n".repeat(9));
+        assert_eq!(find(times.as_bytes(), |_| true, is_tool), None);
+        let table = "12\t3\n".repeat(9);
+        assert_eq!(find(table.as_bytes(), |head| head.starts_with(b"12\t"), is_tool), None);
     }
 
     /// The commands are those that a user runs.
@@ -240,6 +280,7 @@ mod tests {
             "node01: ",
             "fio-1  | ",
             "> ",
+            "    12\t",
             "\u{1b}[1;32m",
         ] {
             assert_eq!(run(label), "known\n2.5\n", "{label}");

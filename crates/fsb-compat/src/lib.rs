@@ -30,6 +30,7 @@ mod label;
 mod mdtest;
 mod message;
 mod options;
+mod percentile;
 mod pgbench;
 mod phoronix;
 pub mod pokorny;
@@ -42,7 +43,6 @@ mod stress_ng;
 mod sysbench;
 mod text;
 mod tool;
-mod unread;
 
 pub use fio::executions;
 pub use identify::FileKind;

@@ -86,6 +86,8 @@ struct Execution {
     /// Messages that precede the summary of their work.
     messages: Vec<Found>,
     summary: Option<Summary>,
+    /// The line at which work began that has no summary yet.
+    started: Option<u32>,
     /// The reason why a summary was not read.
     obstacle: Option<String>,
 }
@@ -109,8 +111,10 @@ impl Execution {
             self.command = Some(command.to_owned());
         } else if text.contains(" tasks, ") && (text.ends_with(" files") || text.ends_with("directories")) {
             self.workload = Some(text.to_owned());
+            self.started = Some(line.number);
         } else if let Some(heading) = text.strip_prefix("SUMMARY") {
             self.end_summary(runs)?;
+            self.started = None;
             if heading.starts_with(" time") {
                 let text = "its summary holds times; run mdtest without -Z, so that it prints rates";
                 self.obstacle = Some(text.to_owned());
@@ -171,8 +175,10 @@ impl Execution {
     fn finish(&mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if let Some(summary) = &mut self.summary {
             summary.draft.remark(None, ends_early(TOOL.name, "the line '-- finished at'"));
-        } else if !self.messages.is_empty() {
-            let draft = self.start_draft();
+        } else if !self.messages.is_empty() || self.started.is_some() {
+            let started = self.started.take();
+            let mut draft = self.start_draft();
+            started.into_iter().for_each(|line| draft.begin(line));
             runs.push(draft)?;
         }
         self.end_summary(runs)

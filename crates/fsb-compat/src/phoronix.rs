@@ -78,13 +78,13 @@ impl Composite {
             return Ok(());
         }
         let scale = Scale::parse(&test.scale, &test.proportion);
-        if entry.values().next().is_none() {
+        if entry.repetitions().all(str::is_empty) {
             return self.failed(entry, test, scale);
         }
         if let Some(error) = &entry.error {
             draft.remark(entry.line, format_args!("{}: {error}", test.title));
         }
-        if entry.has_empty_repetition() {
+        if entry.repetitions().any(str::is_empty) {
             draft.remark(entry.line, format_args!("{}: a repetition has no value; left out", test.title));
         }
         let Some(Scale { metric, factor, in_name }) = scale else {
@@ -95,18 +95,18 @@ impl Composite {
         let (workload, operation) = test.name(in_name);
         let name = Name { workload: Some(&workload), operation: &operation };
         let place = Position { line: entry.line, ..Position::default() };
-        for (repetition, text) in entry.values().enumerate() {
-            let Some(value) = number(text) else {
+        for (repetition, text) in entry.repetitions().enumerate() {
+            let number = number(text);
+            if number.is_none() && !text.is_empty() {
                 let text: String = text.chars().take(40).collect();
                 let draft = self.draft(&entry.system, 0)?;
                 draft.remark(entry.line, format_args!("{operation}: '{text}' is not a number; left out"));
-                continue;
-            };
+            }
             self.values += 1;
             if self.values > MOST_REPETITIONS {
                 return Err(too_much(TOOL.name, MOST_REPETITIONS, "values"));
             }
-            let value = measured(value * factor, &metric);
+            let value = number.map_or(Err(GapReason::Unreadable), |number| measured(number * factor, &metric));
             self.draft(&entry.system, repetition)?.add(name, &metric, &test.found_unit(), place, value)?;
         }
         Ok(())
@@ -273,15 +273,10 @@ impl Test {
 }
 
 impl Entry {
-    /// Returns the repetitions, or the mean if the file holds no repetitions.
-    fn values(&self) -> impl Iterator<Item = &str> {
+    /// Returns the repetitions, which can be empty, or the mean if the file holds no repetitions.
+    fn repetitions(&self) -> impl Iterator<Item = &str> {
         let text = if self.raw.is_empty() { &self.value } else { &self.raw };
-        text.split(':').map(str::trim).filter(|text| !text.is_empty())
-    }
-
-    /// Returns whether one of several repetitions is empty.
-    fn has_empty_repetition(&self) -> bool {
-        self.raw.contains(':') && self.raw.split(':').any(|text| text.trim().is_empty())
+        text.split(':').map(str::trim)
     }
 }
 

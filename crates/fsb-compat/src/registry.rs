@@ -7,10 +7,9 @@ use fsb_model::set::Run;
 use fsb_store::input::{Bounded, LARGEST_RESULT, too_large};
 
 use crate::export::Exporter;
-use crate::identify::{FileKind, kind_of_input};
+use crate::identify::{self, FileKind};
 use crate::label::{self, Label};
 use crate::tool::{Problem, ReadError, Tool};
-use crate::unread;
 use crate::{
     bonnie, dbench, dlio, elbencho, filebench, fio, fs_mark, hyperfine, io500, ioping, ior, iozone, kdiskmark, mdtest,
     pgbench, phoronix, postmark, smallfile, stress_ng, sysbench,
@@ -129,21 +128,15 @@ fn read(tool: &Tool, path: &Path, input: &mut dyn BufRead) -> Result<Vec<Run>, R
 /// Returns the problem if most lines begin with a label.
 fn labelled(head: &[u8]) -> Option<Problem> {
     let is_known = |head: &[u8]| TOOLS.iter().any(|tool| (tool.recognise)(head));
-    let Label { example, command } = label::find(head, is_known)?;
+    let is_tool = |name: &str| TOOLS.iter().any(|tool| tool.name == name);
+    let Label { example, command } = label::find(head, is_known, is_tool)?;
     Some(Problem::Labelled { example, command })
 }
 
 /// Returns the problem with a file that no reader recognises, which is more special if its start shows what it is.
 fn explain(head: &[u8], problem: Problem) -> Problem {
-    let form = unread::find(head).map(|(kind, remedy)| (kind, remedy.to_owned()));
-    let input = || {
-        let kind = kind_of_input(head)?;
-        let is_ours = kind.command.starts_with("fsb ");
-        let remedy = if is_ours { format!("'{}' reads it", kind.command) } else { format!("run {}", kind.command) };
-        Some((kind.name.into_owned(), remedy))
-    };
-    match form.or_else(input) {
-        Some((kind, remedy)) => Problem::Unread { kind, remedy },
+    match identify::find(head) {
+        Some(kind) => Problem::Unread { remedy: kind.remedy(), kind: kind.name.into_owned() },
         None => problem,
     }
 }
@@ -151,7 +144,7 @@ fn explain(head: &[u8], problem: Problem) -> Problem {
 /// Returns the kind of a file with this start: the output of a tool, or the input of a command of fsb.
 pub fn identify(head: &[u8]) -> Option<FileKind> {
     let tool = TOOLS.iter().find(|tool| (tool.recognise)(head));
-    tool.map(|tool| FileKind::of_results(tool.name)).or_else(|| kind_of_input(head))
+    tool.map(|tool| FileKind::of_results(tool.name)).or_else(|| identify::find(head))
 }
 
 /// Returns the kind of a file as [`identify`] does. Returns `None` also if the file cannot be read.

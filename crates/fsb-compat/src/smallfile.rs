@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use fsb_model::metric::{OPERATION_RATE, THROUGHPUT};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -121,7 +121,7 @@ fn run(
             "{share:.2} % of the files were processed: a thread stops when another one has finished, so the rates \
              are those of less work"
         );
-        draft.remark(source.line_of(done), text);
+        draft.fail(source.line_of(done), None, text);
     }
     let over_all =
         results.count.and_then(number).zip(results.elapsed.and_then(number)).map(|(count, time)| count / time);
@@ -143,7 +143,10 @@ fn run(
         let name = Name { workload: Some(&workload), operation: &operation };
         match number(raw) {
             Some(value) => draft.add(name, &metric, unit, place, rate(value * factor))?,
-            None => draft.remark(place.line, format_args!("{}: no number; left out", metric.name)),
+            None => {
+                draft.remark(place.line, format_args!("{}: no number; left out", metric.name));
+                draft.add(name, &metric, unit, place, Err(GapReason::Unreadable))?;
+            }
         }
     }
     Ok(())

@@ -3,10 +3,10 @@
 use std::io::BufRead;
 
 use fsb_model::metric::{CPU_PER_OPERATION, LATENCY_MEAN, OPERATION_RATE, THROUGHPUT, Unit};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
-use crate::message::ends_early;
+use crate::message::{self, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, holds};
 use crate::tool::{ReadError, Tool};
 
@@ -24,6 +24,15 @@ pub(crate) const TOOL: Tool = Tool {
 
 /// The operation of a stressor.
 const BOGO: &str = "bogo operation";
+
+/// The messages of stress-ng, which can be in a file with its YAML.
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("stress-ng: fail: "), Severity::Failure),
+    (Pattern::Start("stress-ng: error: "), Severity::Failure),
+    (Pattern::Start("stress-ng: warn: "), Severity::Warning),
+    (Pattern::Start("stress-ng: "), Severity::Harmless),
+];
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
@@ -76,6 +85,10 @@ impl Document {
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        if let Some(message) = message::find(MESSAGES, line) {
+            message.report(None, &mut self.draft);
+            return Ok(());
+        }
         self.is_complete |= text == "...";
         if self.is_complete || text.is_empty() && line.ended {
             // An empty line ends the numbers of a stressor.
@@ -92,6 +105,7 @@ impl Document {
             }
             (_, "stress-ng-version") => {
                 self.has_version = true;
+                self.draft.begin(line.number);
                 self.draft.run.version = Some(value.to_owned());
             }
             (_, "- stressor") if self.section == "metrics" => {
@@ -109,9 +123,8 @@ impl Document {
     fn value(&mut self, line: &Line, key: &str, value: &str) {
         let Some(stressor) = &mut self.stressor else { return };
         match value.parse::<f64>() {
-            Ok(number) if number.is_finite() && line.ended => {
-                stressor.values.push((key.to_owned(), number, line.number))
-            }
+            // Infinite numbers are gaps.
+            Ok(number) if line.ended => stressor.values.push((key.to_owned(), number, line.number)),
             _ if value.is_empty() => {}
             _ => self.draft.remark(line.number, format_args!("no number, left out: '{}'", line.excerpt())),
         }
@@ -125,7 +138,7 @@ impl Document {
             let place = Position { line: *line, ..Position::default() };
             match key.as_str() {
                 "bogo-ops-per-second-real-time" => {
-                    self.draft.add(name, &OPERATION_RATE, "bogo ops/s", place, rate(*number))?;
+                    self.draft.add(name, &OPERATION_RATE, "bogo ops/s", place, printed_rate(*number))?;
                 }
                 // A run has a fixed length, so that processor time alone says nothing about the work.
                 "bogo-ops-per-second-usr-sys-time" if *number > 0.0 => {
@@ -150,7 +163,10 @@ impl Document {
             return Ok(());
         };
         let operation = format!("{}, mean of an instance", rest.replace('-', " "));
-        let value = if metric.unit == Unit::Seconds { time(number * factor) } else { rate(number * factor) };
+        let value = match metric.unit {
+            Unit::Seconds if number.is_finite() => time(number * factor),
+            _ => printed_rate(number * factor),
+        };
         self.draft.add(Name { workload: Some(workload), operation: &operation }, &metric, unit, place, value)
     }
 
@@ -163,6 +179,10 @@ impl Document {
         }
         runs.push(self.draft)
     }
+}
+
+fn printed_rate(number: f64) -> Result<f64, GapReason> {
+    if number.is_finite() { rate(number) } else { Err(GapReason::Unreadable) }
 }
 
 impl Stressor {

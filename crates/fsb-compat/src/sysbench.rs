@@ -7,7 +7,7 @@ use fsb_model::metric::{
     Better, LATENCY_MAX, LATENCY_MEAN, LATENCY_P50, LATENCY_P90, LATENCY_P99, MetricKind, OPERATION_RATE, Role,
     THROUGHPUT, Unit,
 };
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
 use crate::message::{self, Messages, Pattern, Severity, ends_early};
@@ -132,12 +132,12 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         let rest = text.strip_prefix("sysbench ").filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
         if let Some(rest) = rest {
             let version = rest.split_whitespace().next().map(str::to_owned);
-            runs.push(std::mem::replace(&mut report, Report::new(version)).finish())?;
+            runs.push(std::mem::replace(&mut report, Report::new(version)).finish()?)?;
         } else {
             report.take(&line, &text)?;
         }
     }
-    runs.push(report.finish())?;
+    runs.push(report.finish()?)?;
     runs.finish(|| "it holds no result of its file test; run sysbench fileio with the command 'run'".to_owned())
 }
 
@@ -162,6 +162,7 @@ struct Report {
     printed: BTreeMap<(&'static str, &'static str), (f64, u32)>,
     /// Whether the last line of the latencies was read.
     complete: bool,
+    last_line: u32,
 }
 
 impl Report {
@@ -183,16 +184,21 @@ impl Report {
             mode: None,
             printed: BTreeMap::new(),
             complete: false,
+            last_line: 0,
         }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        self.last_line = line.number;
         if let Some(message) = message::find(MESSAGES, line) {
             message.report(None, &mut self.draft);
             return Ok(());
         }
         if self.workload.is_none() {
             self.setting(text);
+            if self.workload.is_some() {
+                self.draft.begin(line.number);
+            }
             return Ok(());
         }
         let Some((label, value)) = text.split_once(':').map(|(label, value)| (label, value.trim())) else {
@@ -207,10 +213,10 @@ impl Report {
             return self.rates(line, operation, value);
         }
         if let Some((_, metric)) = LATENCIES.iter().find(|(known, _)| *known == label) {
-            let Some(number) = self.number(line, value) else { return self.odd(line) };
+            let found = self.number(line, value).map_or(Err(GapReason::Unreadable), |number| time(number / 1000.0));
             // Tests that only read have no other events.
             let reads = self.mode.and_then(|mode| mode.only).filter(|only| *only == "read");
-            return self.add(line, reads.unwrap_or(EVENT), metric, "ms", time(number / 1000.0));
+            return self.add(line, reads.unwrap_or(EVENT), metric, "ms", found);
         }
         self.complete |= label == "sum" && fixed(value, 2..=2).is_some();
         Ok(())
@@ -270,15 +276,36 @@ impl Report {
         name
     }
 
-    fn finish(mut self) -> Draft {
+    fn finish(mut self) -> Result<Draft, ReadError> {
         if self.draft.has_values() && !self.complete {
             self.draft.remark(None, ends_early(TOOL.name, "the line 'sum:' of the latencies"));
         }
+        self.missing_rates()?;
         self.check_mode();
         for operation in ["read", "write"] {
             self.check_bytes(operation);
         }
-        self.draft
+        Ok(self.draft)
+    }
+
+    /// Adds gaps for rates of the test that the report does not have. Version 1.0 prints them before the latencies.
+    fn missing_rates(&mut self) -> Result<(), ReadError> {
+        let Some(mode) = self.mode.filter(|_| self.draft.has_values()) else { return Ok(()) };
+        let operations: &[&str] = mode.only.as_ref().map_or(&["read", "write"], std::slice::from_ref);
+        for operation in operations {
+            let is_known = self
+                .draft
+                .run
+                .series
+                .iter()
+                .any(|series| series.operation == *operation && series.metric == OPERATION_RATE.name);
+            if !is_known {
+                let place = Position { file_size: self.file_size, record_size: self.record_size, line: self.last_line };
+                let name = Name { workload: self.workload.as_deref(), operation };
+                self.draft.add(name, &OPERATION_RATE, "IOPS", place, Err(GapReason::Failed))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a remark if the counters contradict the test: reads in a test that writes, or no operation of the test.
@@ -328,7 +355,9 @@ impl Report {
         text: &str,
         unit: &str,
     ) -> Result<(), ReadError> {
-        let Some(number) = self.number(line, text) else { return self.odd(line) };
+        let Some(number) = self.number(line, text) else {
+            return self.add(line, operation, metric, unit, Err(GapReason::Unreadable));
+        };
         if operation != "fsync" {
             self.printed.entry((operation, metric.name)).or_insert((number, line.number));
         }
@@ -342,7 +371,11 @@ impl Report {
     }
 
     fn number(&mut self, line: &Line, text: &str) -> Option<f64> {
-        let number = fixed(text, 2..=2)?;
+        let Some(number) = fixed(text, 2..=2) else {
+            let text = format!("no number with two digits, left out: '{}'", line.excerpt());
+            self.draft.remark(line.number, text);
+            return None;
+        };
         if number.comma {
             self.draft.remark_once(line.number, "numbers have a decimal comma; read as such");
         }
@@ -355,14 +388,9 @@ impl Report {
         operation: &str,
         metric: &MetricKind,
         unit: &str,
-        value: Result<f64, fsb_model::set::GapReason>,
+        value: Result<f64, GapReason>,
     ) -> Result<(), ReadError> {
         let place = Position { file_size: self.file_size, record_size: self.record_size, line: line.number };
         self.draft.add(Name { workload: self.workload.as_deref(), operation }, metric, unit, place, value)
-    }
-
-    fn odd(&mut self, line: &Line) -> Result<(), ReadError> {
-        self.draft.remark(line.number, format_args!("no number with two digits, left out: '{}'", line.excerpt()));
-        Ok(())
     }
 }

@@ -51,6 +51,9 @@ static MESSAGES: &Messages = &[
     (Pattern::Part("Aborting..."), Severity::Failure),
 ];
 
+/// The resolution of a time in seconds: three digits of a millisecond.
+const RESOLUTION: f64 = 1e-6;
+
 fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
     let mut lines = Lines::new(input);
     let mut runs = Runs::new(TOOL.name);
@@ -86,12 +89,15 @@ impl Summary {
     fn new(version: Option<String>) -> Self {
         let mut draft = Draft::new(TOOL.name);
         draft.run.version = version;
+        draft.run.clock_resolution = Some(RESOLUTION);
         Summary { workload: None, draft, breakdown: false, seconds: None, begun: false, complete: false }
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
         let (_, message) = text.split_once(": ").unwrap_or(("", text));
-        if message.ends_with("personality successfully loaded") {
+        if message == "Running..." {
+            self.draft.begin(line.number);
+        } else if message.ends_with("personality successfully loaded") {
             let name = message.split(" Version ").next().and_then(|name| name.split_whitespace().next());
             self.workload = name.map(str::to_lowercase);
         } else if message.starts_with("Per-Operation Breakdown") {

@@ -147,6 +147,7 @@ impl<'t> Reports<'t> {
         let document = &report.parsed.document;
         let Source { original, lines, .. } = self.source;
         let mut draft = Draft::new(NAME);
+        draft.begin(lines.line(report.start));
         let mut messages = Messages::default();
         for (job, error) in document.jobs.iter().filter_map(|job| Some((job, job.error()?.0))) {
             messages.errors.insert(error);

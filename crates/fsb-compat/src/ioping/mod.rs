@@ -4,14 +4,15 @@ mod statistics;
 
 use std::io::BufRead;
 
-use fsb_model::set::Run;
+use fsb_model::metric::LATENCY_MEAN;
+use fsb_model::set::{GapReason, Run};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use self::statistics::Statistics;
-use crate::draft::{Draft, Runs};
+use crate::draft::{Draft, Name, Position, Runs};
 use crate::json::{Elements, Source};
-use crate::message::ends_early;
+use crate::message::{self, Messages, Pattern, Severity, ends_early};
 use crate::text::{Line, Lines, holds, whole_text};
 use crate::tool::{ReadError, Tool};
 
@@ -27,10 +28,19 @@ pub(crate) const TOOL: Tool = Tool {
     read,
 };
 
+/// The messages of ioping, each with the call that failed.
+static MESSAGES: &Messages = &[(Pattern::Start("ioping: "), Severity::Failure)];
+
+/// The end of the line before the statistics.
+const STATISTICS: &str = " ioping statistics ---";
+
+/// The text after the target in the line of the first request of an execution.
+const FIRST_REQUEST: &str = ": request=1 time=";
+
 fn recognise(head: &[u8]) -> bool {
     let head = head.strip_prefix("\u{feff}".as_bytes()).unwrap_or(head);
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or(head);
-    let is_text = holds(head, b" ioping statistics ---") || holds(first, b": request=1 time=");
+    let is_text = holds(head, STATISTICS.as_bytes()) || holds(first, FIRST_REQUEST.as_bytes());
     is_text || is_json(head) || Statistics::from_raw(&String::from_utf8_lossy(first), 1).is_some()
 }
 
@@ -100,11 +110,15 @@ impl Report {
 
     /// Returns whether this line starts the text of another execution.
     fn is_next(&self, text: &str) -> bool {
-        self.is_complete && (text.contains(": request=1 time=") || text.ends_with(" ioping statistics ---"))
+        // An execution that was killed has requests and no statistics.
+        (self.has_text && text.contains(FIRST_REQUEST)) || (self.is_complete && text.ends_with(STATISTICS))
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
-        self.has_text |= text.contains(": request=") || text.ends_with(" ioping statistics ---");
+        if text.contains(": request=") || text.ends_with(STATISTICS) {
+            self.has_text = true;
+            self.draft.begin(line.number);
+        }
         if text.contains(": request=") {
             self.request(line, text);
         } else if let Some((count, rest)) = text.split_once(" requests completed in ") {
@@ -114,14 +128,21 @@ impl Report {
             let found = Statistics::from_text(times, line.number);
             let Some(mut found) = found else {
                 self.draft.remark(line.number, format_args!("no times, left out: '{}'", line.excerpt()));
-                return Ok(());
+                return self.lost(line.number);
             };
             (found.size, found.valid) = (self.size, u64::from(!self.is_empty));
             return found.add(self.operation.unwrap_or("request"), &mut self.draft);
-        } else if text.starts_with("ioping: ") {
-            self.draft.fail(line.number, None, line.message());
+        } else if let Some(message) = message::find(MESSAGES, line) {
+            message.report(None, &mut self.draft);
         }
         Ok(())
+    }
+
+    /// Adds the mean time as a gap.
+    fn lost(&mut self, line: u32) -> Result<(), ReadError> {
+        let name = Name { workload: None, operation: self.operation.unwrap_or("request") };
+        let place = Position { record_size: self.size, line, ..Position::default() };
+        self.draft.add(name, &LATENCY_MEAN, "ns", place, Err(GapReason::Unreadable))
     }
 
     /// Reads `4 KiB <<< d (ext4 /dev/vda 252.0 GiB): request=2 time=373.4 us`; until 0.9 an arrow is a word.
@@ -202,7 +223,10 @@ fn read_json(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
         let mut array = Array::new();
         for raw in elements.by_ref() {
             match serde_json::from_str::<Element>(raw.get()) {
-                Ok(element) => array.take(element, &source),
+                Ok(element) => {
+                    array.draft.begin(source.line_of(raw));
+                    array.take(element, &source);
+                }
                 Err(error) => {
                     array.draft.remark(source.line_of(raw), format_args!("no request or statistics ({error})"))
                 }

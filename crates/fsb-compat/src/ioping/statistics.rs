@@ -8,6 +8,7 @@ use fsb_model::metric::{
 use fsb_model::set::{GapReason, Histogram};
 
 use crate::draft::{Draft, Name, Position, time};
+use crate::percentile::percentile;
 use crate::text::{self, split_unit, whole};
 use crate::tool::ReadError;
 
@@ -25,9 +26,6 @@ const LATENCY_DEVIATION: MetricKind = MetricKind {
     ..LATENCY_MIN
 };
 
-/// Requests beyond a percentile that it needs to be read.
-const BEYOND: f64 = 100.0;
-
 /// The statistics of an execution: seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Statistics {
@@ -43,6 +41,8 @@ pub(super) struct Statistics {
     mean: f64,
     longest: f64,
     deviation: f64,
+    /// The unit of the last printed digit of the mean.
+    tick: f64,
 }
 
 impl Statistics {
@@ -67,7 +67,8 @@ impl Statistics {
         let size = (bytes as f64 * sum / valid as f64 / 512.0).round() * 512.0;
         let size = (size > 0.0).then_some(size as u64);
         let all = fields.get(8).copied();
-        Some(Statistics { valid, all, size, line, sum, shortest, mean: sum / valid as f64, longest, deviation })
+        let mean = sum / valid as f64;
+        Some(Statistics { valid, all, size, line, sum, shortest, mean, longest, deviation, tick: unit })
     }
 
     /// Returns those of whole nanoseconds: requests, sum, shortest, longest.
@@ -75,7 +76,8 @@ impl Statistics {
         let [valid, sum, shortest, longest] = counts;
         let [sum, shortest, longest] = [sum, shortest, longest].map(|time| time as f64 / 1e9);
         let mean = if valid > 0 { sum / valid as f64 } else { 0.0 };
-        Statistics { valid, all: None, size: None, line, sum, shortest, mean, longest, deviation: deviation / 1e9 }
+        let (all, size, deviation) = (None, None, deviation / 1e9);
+        Statistics { valid, all, size, line, sum, shortest, mean, longest, deviation, tick: 1e-9 }
     }
 
     /// Reads `140.9 us / 201.6 us / 234.5 us / 43.0 us`, or `0.1/0.3/0.4/0.1 ms` of 0.6.
@@ -84,7 +86,11 @@ impl Statistics {
         let last = split_unit(parts.last()?).1;
         let times: Option<Vec<f64>> = parts.iter().map(|part| duration(part, last)).collect();
         let [shortest, mean, longest, deviation] = times?[..] else { return None };
-        Some(Statistics { valid: 1, all: None, size: None, line, sum: mean, shortest, mean, longest, deviation })
+        let (number, unit) = split_unit(parts[1]);
+        let digits = number.split_once('.').map_or(0, |(_, digits)| digits.len());
+        let tick = duration(&format!("1{unit}"), last)? / 10f64.powi(digits as i32);
+        let (all, size) = (None, None);
+        Some(Statistics { valid: 1, all, size, line, sum: mean, shortest, mean, longest, deviation, tick })
     }
 
     /// Adds another period. The deviation of both is unknown.
@@ -116,6 +122,7 @@ impl Statistics {
     pub fn add(&self, operation: &str, draft: &mut Draft) -> Result<(), ReadError> {
         let name = Name { workload: None, operation };
         let place = Position { file_size: None, record_size: self.size, line: self.line };
+        draft.run.clock_resolution = Some(self.tick);
         if self.valid == 0 {
             draft.remark(self.line, "no request completed that is not for warming up");
             return draft.add(name, &LATENCY_MEAN, "ns", place, Err(GapReason::Zero));
@@ -176,20 +183,14 @@ pub(super) fn add_percentiles(
     line: u32,
     draft: &mut Draft,
 ) -> Result<(), ReadError> {
-    let count: u64 = times.values().sum();
     let name = Name { workload: None, operation };
     let place = Position { file_size: None, record_size: size, line };
     for (share, metric) in [(0.5, LATENCY_P50), (0.9, LATENCY_P90), (0.99, LATENCY_P99)] {
-        let (mut seen, needed) = (0, (share * count as f64).ceil() as u64);
-        let mut reached = times.iter().filter(|(_, often)| {
-            seen += **often;
-            seen >= needed
-        });
-        if let Some((nanoseconds, _)) = reached.next().filter(|_| (1.0 - share) * count as f64 >= BEYOND) {
-            draft.add(name, &metric, "ns", place, time(*nanoseconds as f64 / 1e9))?;
+        if let Some(nanoseconds) = percentile(times, share) {
+            draft.add(name, &metric, "ns", place, time(nanoseconds as f64 / 1e9))?;
         }
     }
-    if count > 0 {
+    if !times.is_empty() {
         let bins = times.iter().map(|(nanoseconds, often)| (*nanoseconds, *often)).collect();
         draft.run.histograms.push(Histogram { workload: None, operation: operation.to_owned(), bins });
     }

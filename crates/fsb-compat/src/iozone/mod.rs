@@ -159,10 +159,14 @@ impl Execution {
     fn words(&mut self, line: &Line) -> Result<(), ReadError> {
         if is_heading(line) {
             self.heading = true;
+            self.draft.begin(line.number);
             self.table = Table::of_heading(line, &mut self.draft, &self.mode)?;
             return Ok(());
         }
         let text = line.text();
+        if text.starts_with("Each process writes a ") {
+            self.draft.begin(line.number);
+        }
         if is_banner(text.as_bytes()) {
             self.banner = true;
         } else if text.starts_with("iozone test complete") {

@@ -8,6 +8,7 @@ use fsb_model::metric::{
 use fsb_model::set::{Histogram, Run};
 
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
+use crate::percentile::percentile;
 use crate::text::{Lines, whole};
 use crate::tool::ReadError;
 
@@ -17,11 +18,11 @@ pub(super) const NAME: &str = "pgbench";
 /// The operation of transactions.
 pub(super) const TRANSACTION: &str = "transaction";
 
+/// The share of failed transactions, in percent, above which the others are not judged.
+pub(super) const MOST_FAILED: f64 = 1.0;
+
 /// Epochs of logs: pgbench has logs since 8.4.
 const EPOCHS: std::ops::Range<u64> = 1_000_000_000..10_000_000_000;
-
-/// Operations beyond a percentile that it needs to be read.
-const BEYOND: f64 = 100.0;
 
 /// The workload: a log does not show the settings.
 const WORKLOAD: &str = "transactions of a log";
@@ -107,8 +108,11 @@ struct Transaction {
     is_of_first_client: bool,
 }
 
+/// The word for a transaction that was not started, because its time had passed (`--latency-limit`).
+const SKIPPED: &str = "skipped";
+
 /// The words that pgbench writes in place of a time.
-static NO_TIME: [&str; 4] = ["skipped", "failed", "serialization", "deadlock"];
+static NO_TIME: [&str; 4] = [SKIPPED, "failed", "serialization", "deadlock"];
 
 impl Transaction {
     fn parse(bytes: &[u8]) -> Option<Transaction> {
@@ -157,15 +161,6 @@ impl Transactions {
     fn count(&self) -> u64 {
         self.times.values().sum()
     }
-
-    /// Returns the time within which a share of the transactions ended.
-    fn percentile(&self, share: f64) -> Option<u64> {
-        let (mut seen, needed) = (0, (share * self.count() as f64).ceil() as u64);
-        self.times.iter().find_map(|(taken, count)| {
-            seen += count;
-            (seen >= needed).then_some(*taken)
-        })
-    }
 }
 
 const SERIES: Name<'static> = Name { workload: Some(WORKLOAD), operation: TRANSACTION };
@@ -174,13 +169,15 @@ fn transactions(found: &Transactions, line: u32, draft: &mut Draft) -> Result<()
     for (word, count) in &found.without {
         draft.remark(None, format_args!("{count} transactions have '{word}' in place of a time and do not count"));
     }
+    let failed = found.without.iter().filter(|(word, _)| **word != SKIPPED).map(|(_, count)| count).sum();
+    check_failed(failed, found.count(), draft);
     let (count, place) = (found.count(), Position { line, ..Position::default() });
     let Some((first, last)) = found.span.filter(|(first, last)| count > 0 && last > first) else { return Ok(()) };
     draft.add(SERIES, &OPERATION_RATE, "lines/s", place, rate(count as f64 / ((last - first) as f64 / 1e6)))?;
     let sum: f64 = found.times.iter().map(|(taken, count)| *taken as f64 * *count as f64).sum();
     draft.add(SERIES, &LATENCY_MEAN, "us", place, time(sum / count as f64 / 1e6))?;
-    for (share, metric) in PERCENTILES.iter().filter(|(share, _)| (1.0 - share) * count as f64 >= BEYOND) {
-        if let Some(taken) = found.percentile(*share) {
+    for (share, metric) in &PERCENTILES {
+        if let Some(taken) = percentile(&found.times, *share) {
             draft.add(SERIES, metric, "us", place, time(taken as f64 / 1e6))?;
         }
     }
@@ -194,6 +191,14 @@ fn transactions(found: &Transactions, line: u32, draft: &mut Draft) -> Result<()
         bins: bins.collect(),
     });
     Ok(())
+}
+
+/// Records a failure if too many transactions failed, as for reports.
+fn check_failed(failed: u64, good: u64, draft: &mut Draft) {
+    let percent = 100.0 * failed as f64 / (failed.saturating_add(good).max(1)) as f64;
+    if percent > MOST_FAILED {
+        draft.fail(None, None, format_args!("{percent:.3} % of the transactions failed, more than {MOST_FAILED} %"));
+    }
 }
 
 /// A line of an interval: its start, transactions, the sum of their times and of the squares, the shortest and the
@@ -232,6 +237,7 @@ fn intervals(found: &[Interval], line: u32, draft: &mut Draft) -> Result<(), Rea
     if failed > 0 {
         draft.remark(None, format_args!("{failed} transactions failed and do not count"));
     }
+    check_failed(failed, count, draft);
     let place = Position { line, ..Position::default() };
     let (first, last) =
         found.iter().fold((u64::MAX, 0), |(first, last), one| (first.min(one.start), last.max(one.start)));

@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use fsb_model::metric::{Better, LATENCY_MEAN, MetricKind, OPERATION_RATE, Role, Unit};
-use fsb_model::set::Run;
+use fsb_model::set::{GapReason, Run};
 
-use self::log::{NAME, TRANSACTION};
+use self::log::{MOST_FAILED, NAME, TRANSACTION};
 use crate::draft::{Draft, Name, Position, Runs, rate, time};
-use crate::message::ends_early;
-use crate::text::{Line, Lines, fixed, holds, whole};
+use crate::message::{self, Messages, Pattern, Severity, ends_early};
+use crate::text::{Line, Lines, fixed, holds, shortened, whole};
 use crate::tool::{ReadError, Tool};
 
 /// Reads reports and logs of pgbench.
@@ -26,6 +26,15 @@ pub(crate) const TOOL: Tool = Tool {
     recognise,
     read,
 };
+
+/// The start of an execution's output, since 14.
+const BANNER: &str = "pgbench (";
+
+/// The first line on stderr of an execution without `-n`.
+const VACUUM: &str = "starting vacuum...";
+
+/// The first line of a report.
+const TRANSACTION_TYPE: &str = "transaction type: ";
 
 /// The number of characters of a statement in its name.
 const LONGEST_STATEMENT: usize = 60;
@@ -78,14 +87,24 @@ static SETTINGS: [&str; 6] = [
 ];
 
 /// Messages about a client or the run that ended before its time. Until 11 they have no prefix.
-static FAILURES: [&str; 6] = [
-    "pgbench: error: ",
-    "pgbench: fatal: ",
-    "Run was aborted",
-    "pgbench: Run was aborted",
-    "connection to server at ",
-    "connection to database ",
+#[rustfmt::skip] // a table reads as one
+static MESSAGES: &Messages = &[
+    (Pattern::Start("pgbench: error: "), Severity::Failure),
+    (Pattern::Start("pgbench: fatal: "), Severity::Failure),
+    (Pattern::Start("pgbench: warning: "), Severity::Warning),
+    (Pattern::Start("Run was aborted"), Severity::Failure),
+    (Pattern::Start("pgbench: Run was aborted"), Severity::Failure),
+    (Pattern::Start("connection to server at "), Severity::Failure),
+    (Pattern::Start("connection to database "), Severity::Failure),
+    // Client 1 aborted in command 0: until 11 without a prefix.
+    (Pattern::Part(" aborted in "), Severity::Failure),
 ];
+
+/// Characters of the name of a script.
+const LONGEST_SCRIPT: usize = 100;
+
+/// Scripts that a setting names.
+const MOST_SCRIPTS: usize = 20;
 
 fn recognise(head: &[u8]) -> bool {
     let progress = |line: &[u8]| line.starts_with(b"progress: ") && holds(line, b" tps, lat ");
@@ -107,20 +126,14 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             return log::read(&first, &mut lines, runs);
         }
         let text = line.text();
-        if let Some(next) = report.next_report(&text) {
-            std::mem::replace(&mut report, next).finish(&mut runs)?;
-        } else {
-            report.take(&line, &text)?;
+        if report.ends_before(&text) {
+            let version = report.draft.run.version.clone();
+            std::mem::replace(&mut report, Report::new(version)).finish(&mut runs)?;
         }
+        report.take(&line, &text)?;
     }
     report.finish(&mut runs)?;
     runs.finish(|| "it holds no final report and no progress lines: the run did not end".to_owned())
-}
-
-/// Returns whether pgbench says in this line that a client or the run ended before its time.
-fn is_failure(text: &str) -> bool {
-    let aborted = text.contains("client ") || text.contains("Client ");
-    FAILURES.iter().any(|start| text.starts_with(start)) || aborted && text.contains(" aborted in ")
 }
 
 /// One report while it is read.
@@ -135,10 +148,15 @@ struct Report {
     /// The script whose statistics follow, if the report has several.
     section: Option<String>,
     scripts: Vec<String>,
+    more_scripts: usize,
     in_statements: bool,
     /// The number of occurrences of a statement, by script.
     statements: HashMap<(Option<String>, String), usize>,
     has_rate: bool,
+    has_banner: bool,
+    has_vacuum: bool,
+    /// The last line of the report so far.
+    last_line: u32,
     /// Seconds and transactions of the progress lines, and the line of the last one.
     progress: Progress,
 }
@@ -167,39 +185,69 @@ impl Report {
             reconnects: false,
             section: None,
             scripts: Vec::new(),
+            more_scripts: 0,
             in_statements: false,
             statements: HashMap::new(),
             has_rate: false,
+            has_banner: false,
+            has_vacuum: false,
+            last_line: 0,
             progress: Progress::default(),
         }
     }
 
-    /// Returns an empty report if this line starts another one. Versions before 14 do not print a banner.
-    fn next_report(&self, text: &str) -> Option<Report> {
-        if let Some(version) = text.strip_prefix("pgbench (") {
-            let version = version.split([' ', ')']).next().filter(|version| !version.is_empty());
-            return Some(Report::new(version.map(str::to_owned)));
+    /// Returns whether this line starts another report. Versions before 14 do not print a banner. In a file of both
+    /// outputs, lines of stderr can precede the banner and the report of their execution.
+    fn ends_before(&self, text: &str) -> bool {
+        let has_report = self.has_rate || self.script.is_some();
+        if text.starts_with(BANNER) {
+            return self.has_banner || has_report;
         }
-        let starts = text.starts_with("starting vacuum...") || text.starts_with("progress: ");
-        (starts && self.has_rate).then(|| Report::new(self.draft.run.version.clone()))
+        if text.starts_with(VACUUM) {
+            return self.has_vacuum || has_report || !self.draft.run.failures.is_empty();
+        }
+        match text.strip_prefix("progress: ") {
+            Some(found) => has_report || self.progress.falls(found),
+            None => text.starts_with(TRANSACTION_TYPE) && has_report,
+        }
     }
 
-    fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
-        if is_failure(text) {
-            self.draft.fail(line.number, None, line.message());
-        } else if text.starts_with("pgbench: warning: ") {
-            self.draft.remark(line.number, line.message());
-        } else if let Some(found) = text.strip_prefix("transaction type: ") {
+    /// Takes a line that an execution prints when it starts. Returns whether it is one.
+    fn start(&mut self, line: &Line, text: &str) -> bool {
+        if let Some(version) = text.strip_prefix(BANNER) {
+            self.has_banner = true;
+            let version = version.split([' ', ')']).next().filter(|version| !version.is_empty());
+            self.draft.run.version = version.map(str::to_owned);
+        } else if text.starts_with(VACUUM) {
+            self.has_vacuum = true;
+        } else if let Some(found) = text.strip_prefix(TRANSACTION_TYPE) {
             self.script = Some(script_name(found));
         } else if let Some(found) = text.strip_prefix("progress: ") {
             self.progress.take(line, found);
+        } else {
+            return false;
+        }
+        // pgbench -i, which prepares the tables, prints none of these.
+        self.draft.begin(line.number);
+        true
+    }
+
+    fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
+        self.last_line = line.number;
+        let is_indented = line.bytes.starts_with(b" ") || line.bytes.starts_with(b"\t");
+        if self.in_statements && is_indented {
+            return self.statement(line, text);
+        }
+        if self.start(line, text) {
+            return Ok(());
+        }
+        if let Some(message) = message::find(MESSAGES, line) {
+            message.report(None, &mut self.draft);
         } else if let Some(found) = text.strip_prefix("SQL script ") {
             let name = found.split_once(": ").map_or(found, |(_, name)| name);
             (self.section, self.in_statements) = (Some(script_name(name)), false);
         } else if text.contains("statement latencies in milliseconds") {
             self.in_statements = true;
-        } else if self.in_statements && line.bytes.starts_with(b" ") | line.bytes.starts_with(b"\t") {
-            return self.statement(line, text);
         } else {
             return self.fact(line, text.trim_start_matches("- "));
         }
@@ -235,7 +283,10 @@ impl Report {
             "query mode" => &mut self.mode,
             "weight" => {
                 let weight = value.split(' ').next().unwrap_or_default();
-                self.scripts.push(format!("{}@{weight}", self.section.as_deref().unwrap_or_default()));
+                match self.scripts.len() {
+                    MOST_SCRIPTS => self.more_scripts += 1,
+                    _ => self.scripts.push(format!("{}@{weight}", self.section.as_deref().unwrap_or_default())),
+                }
                 return;
             }
             "number of failed transactions" | "number of transactions skipped" if self.section.is_none() => {
@@ -254,7 +305,8 @@ impl Report {
         *place = Some(value.to_owned());
     }
 
-    /// Remarks on transactions that failed, were skipped or took too long: `953 (58.395%)`, `125/164 (76.220%)`.
+    /// Remarks on transactions that failed, were skipped or took too long: `953 (58.395%)`, `125/164 (76.220%)`. If more
+    /// than `MOST_FAILED` failed, the run did other work than its script and is not judged.
     fn share(&mut self, line: &Line, label: &str, value: &str) {
         let count = value.split([' ', '/']).next().and_then(|count| whole(count.as_bytes()));
         if label.starts_with("number of transactions above the ") {
@@ -262,7 +314,11 @@ impl Report {
                 label.trim_start_matches("number of transactions above the ").trim_end_matches(" latency limit");
             self.draft.setting(None, "latency limit", limit);
         }
-        if count.is_some_and(|count| count > 0) {
+        let percent = value.split_once('(').and_then(|(_, share)| share.split_once('%')?.0.parse::<f64>().ok());
+        if label == "number of failed transactions" && percent.is_some_and(|share| share > MOST_FAILED) {
+            let text = format!("failed transactions: {value}, more than {MOST_FAILED} %");
+            self.draft.fail(line.number, None, text);
+        } else if count.is_some_and(|count| count > 0) {
             let note = match label {
                 "number of failed transactions" => "; tps counts the others, the mean latency counts all",
                 "number of transactions skipped" => "; tps counts the others",
@@ -308,12 +364,14 @@ impl Report {
         text: &str,
         factor: f64,
     ) -> Result<(), ReadError> {
-        let Some(number) = fixed(text, 3..=6).filter(|_| line.ended || unit == "tps" || text.contains('.')) else {
-            self.odd(line);
-            return Ok(());
+        let value = match fixed(text, 3..=6).map(|number| number.value * factor) {
+            Some(value) if metric.unit == Unit::Seconds => time(value),
+            Some(value) => rate(value),
+            None => {
+                self.odd(line);
+                Err(GapReason::Unreadable)
+            }
         };
-        let value = number.value * factor;
-        let value = if metric.unit == Unit::Seconds { time(value) } else { rate(value) };
         let workload = self.workload();
         let name = Name { workload: Some(&workload), operation: TRANSACTION };
         self.draft.add(name, metric, unit, Position { line: line.number, ..Position::default() }, value)
@@ -370,6 +428,9 @@ impl Report {
     /// Ends the report: without a final one, the progress lines give the rate.
     fn finish(mut self, runs: &mut Runs) -> Result<(), ReadError> {
         if !self.scripts.is_empty() {
+            if self.more_scripts > 0 {
+                self.scripts.push(format!("and {} more", self.more_scripts));
+            }
             self.draft.setting(None, "scripts", self.scripts.join(", "));
         }
         if self.reconnects {
@@ -388,6 +449,10 @@ impl Report {
             self.draft.add(name, &OPERATION_RATE, "tps", place, rate(self.progress.mean()))?;
         } else if !self.has_rate && self.draft.has_values() {
             self.draft.remark(None, ends_early(NAME, "the line 'tps = …'"));
+            let workload = self.workload();
+            let name = Name { workload: Some(&workload), operation: TRANSACTION };
+            let place = Position { line: self.last_line, ..Position::default() };
+            self.draft.add(name, &OPERATION_RATE, "tps", place, Err(GapReason::Failed))?;
         }
         runs.push(self.draft)
     }
@@ -396,18 +461,27 @@ impl Report {
 impl Progress {
     /// Reads `5.0 s, 2400.0 tps, lat 0.829 ms stddev 0.556`.
     fn take(&mut self, line: &Line, text: &str) {
-        let mut fields = text.split(", ");
-        let seconds = fields.next().and_then(|field| field.strip_suffix(" s")).and_then(|text| fixed(text, 1..=3));
-        let rate = fields.next().and_then(|field| field.strip_suffix(" tps")).and_then(|text| fixed(text, 1..=1));
-        let (Some(seconds), Some(rate)) = (seconds, rate) else { return };
+        let Some((seconds, rate)) = Progress::parse(text) else { return };
         // With --progress-timestamp the first line has no start.
-        let is_timestamp = self.count == 0 && seconds.value > 1e9;
-        let length = if is_timestamp { 0.0 } else { seconds.value - self.end };
-        (self.end, self.line, self.count) = (seconds.value, line.number, self.count + 1);
+        let is_timestamp = self.count == 0 && seconds > 1e9;
+        let length = if is_timestamp { 0.0 } else { seconds - self.end };
+        (self.end, self.line, self.count) = (seconds, line.number, self.count + 1);
         if length > 0.0 {
             self.seconds += length;
-            self.transactions += rate.value * length;
+            self.transactions += rate * length;
         }
+    }
+
+    /// Returns the seconds since the start and the rate of a line.
+    fn parse(text: &str) -> Option<(f64, f64)> {
+        let mut fields = text.split(", ");
+        let mut number = |unit: &str, places| Some(fixed(fields.next()?.strip_suffix(unit)?, places)?.value);
+        Some((number(" s", 1..=3)?, number(" tps", 1..=1)?))
+    }
+
+    /// Returns whether the time of a line is before that of the last one, so that another execution printed it.
+    fn falls(&self, text: &str) -> bool {
+        self.count > 0 && Progress::parse(text).is_some_and(|(seconds, _)| seconds < self.end)
     }
 
     fn mean(&self) -> f64 {
@@ -418,5 +492,5 @@ impl Progress {
 /// Returns the name of a script without its path, or that of a built-in one.
 fn script_name(text: &str) -> String {
     let builtin = text.strip_prefix("<builtin: ").and_then(|text| text.strip_suffix('>'));
-    builtin.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text)).to_owned()
+    shortened(builtin.unwrap_or_else(|| text.rsplit('/').next().unwrap_or(text)), LONGEST_SCRIPT)
 }

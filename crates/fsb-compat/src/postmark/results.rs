@@ -79,10 +79,18 @@ fn read(input: &mut dyn BufRead) -> Result<Vec<Run>, ReadError> {
             version = found.split_whitespace().next().map(str::to_owned);
         }
         // One execution of PostMark can run several times, each with a report of its own.
-        if text == "Time:" || text.starts_with("PostMark v") {
+        let works = text.starts_with("Creating files") || text.starts_with("Creating subdirectories");
+        if (text == "Time:" || works) && report.is_awaited {
+            report.is_awaited = works;
+            report.report_messages();
+        } else if text == "Time:" || works || text.starts_with("PostMark v") {
             let mut next = Report::new(version.clone());
-            if text == "Time:" {
+            if !text.starts_with("PostMark v") {
                 next.begin(&mut report);
+            }
+            if works {
+                next.draft.begin(line.number);
+                next.is_awaited = true;
             }
             runs.push(std::mem::replace(&mut report, next).finish())?;
         } else {
@@ -105,6 +113,8 @@ struct Report {
     messages: Vec<Found>,
     settings: Vec<(&'static str, String)>,
     complete: bool,
+    /// Whether the run started and its report did not.
+    is_awaited: bool,
 }
 
 /// Messages that are kept until their report.
@@ -116,7 +126,8 @@ impl Report {
         draft.run.version = version;
         draft.run.clock_resolution = Some(1.0);
         let (seconds, transaction_seconds, messages, settings) = (None, None, Vec::new(), Vec::new());
-        Report { draft, deleting: false, seconds, transaction_seconds, messages, settings, complete: false }
+        let (deleting, complete, is_awaited) = (false, false, false);
+        Report { draft, deleting, seconds, transaction_seconds, messages, settings, complete, is_awaited }
     }
 
     /// Takes the messages and settings that precede this report, which follow the last one.
@@ -124,6 +135,11 @@ impl Report {
         last.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
         self.settings.clone_from(&last.settings);
         self.settings.iter().for_each(|(name, value)| self.draft.setting(None, name, value));
+    }
+
+    /// Reports the messages that were printed between the start of the run and its report.
+    fn report_messages(&mut self) {
+        self.messages.drain(..).for_each(|message| message.report(None, &mut self.draft));
     }
 
     fn take(&mut self, line: &Line, text: &str) -> Result<(), ReadError> {
@@ -166,7 +182,7 @@ impl Report {
             self.draft.remark(None, ends_early(TOOL.name, "the line about bytes written"));
         }
         // No report follows these messages: the run did not end.
-        self.messages.into_iter().for_each(|message| message.report(None, &mut self.draft));
+        self.report_messages();
         self.draft
     }
 

@@ -161,9 +161,11 @@ fn a_cut_text_gives_no_value_that_the_whole_does_not() {
     let files = every_file().into_iter().filter(|(tool, path)| {
         let path = path.to_string_lossy();
         // One document of smallfile and one array of ioping are results only as a whole. Logs and progress lines are
-        // added up, so that fewer of them have another sum. A run that was aborted has no value.
+        // added up, so that fewer of them have another sum. A run that was aborted or failed has no value.
         let is_whole = ["smallfile", "ioping"].contains(tool) && path.ends_with(".json")
-            || ["periods", "log-", "alone", "progress", "aborted"].iter().any(|part| path.contains(part));
+            || ["periods", "log-", "alone", "progress", "aborted", "failures", "3.2-create"]
+                .iter()
+                .any(|part| path.contains(part));
         !tool.starts_with("fio") && !is_whole && !path.contains("terse") && !path.contains("iozone-")
     });
     for (tool, path) in files {

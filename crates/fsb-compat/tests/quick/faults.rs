@@ -476,7 +476,9 @@ fn an_entry_without_a_value_is_a_failure_with_its_error() {
 fn a_repetition_without_a_value_is_remarked() {
     let runs = parse_all("phoronix", &of_systems("IOPS", [("20", "19::21", ""), ("20", "20", QUIT)]));
     assert_eq!(remarks(&runs[0]), ["14: T: a repetition has no value; left out"]);
-    assert_eq!(value(&runs[1], "Random", "operation_rate"), 21.0);
+    let gap = &series(&runs[1], "Random", "operation_rate").gaps[0];
+    assert_eq!((gap.why, gap.line), (GapReason::Unreadable, 14));
+    assert_eq!(value(&runs[2], "Random", "operation_rate"), 21.0);
     let last = runs.last().unwrap();
     assert_eq!(remarks(last), ["20: T: The test quit with a non-zero exit status."]);
     assert_eq!(value(last, "Random", "operation_rate"), 20.0);

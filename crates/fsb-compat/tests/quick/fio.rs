@@ -462,13 +462,15 @@ fn snapshots_without_milliseconds_are_not_runs() {
 fn a_cut_last_report_leaves_the_one_before_it_with_a_remark() {
     let text = fs::read_to_string(golden("fio/fio-3.33-status.json")).unwrap();
     let last = text.rfind("\"fio version\"").unwrap();
-    let run = parse("fio", &text[..last + 300]);
-    let remark = &remarks(&run)[0];
+    let runs = parse_all("fio", &text[..last + 300]);
+    let run = &runs[1];
+    let remark = &remarks(run)[0];
     assert!(
         remark.contains("EOF while parsing") && remark.ends_with("the one before it may be of an earlier moment"),
         "{remark}"
     );
     assert!(run.warnings[0].line.unwrap() as usize >= text[..last].lines().count());
+    assert!(run.failures[0].text.starts_with("it has no result") && runs[0].failures.is_empty());
 }
 
 // The terse reports.

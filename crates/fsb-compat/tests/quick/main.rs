@@ -1,5 +1,6 @@
 //! The readers, on real output: each value, and the effect of damage.
 
+mod dead;
 mod every_file;
 mod faults;
 mod fio;

@@ -64,8 +64,13 @@ fn each_script_is_a_workload() {
 
 #[test]
 fn failed_and_skipped_transactions_have_a_remark() {
-    let text = "11: failed transactions: 953 (58.395%); tps counts the others, the mean latency counts all";
-    assert_eq!(remarks(&fixture("15.18-failures")), [text]);
+    let many = fixture("15.18-failures");
+    assert_eq!(failures(&many), [(Some(11), "failed transactions: 953 (58.395%), more than 1 %")]);
+    assert!(many.series.iter().all(|one| one.points.is_empty()));
+    let text = std::fs::read_to_string(golden("pgbench/15.18-failures.txt")).unwrap();
+    let few = parse("pgbench", &text.replace("953 (58.395%)", "9 (0.551%)"));
+    let text = "11: failed transactions: 9 (0.551%); tps counts the others, the mean latency counts all";
+    assert_eq!((remarks(&few), few.failures.len()), (vec![text.to_owned()], 0));
     let run = fixture("16.2-rate");
     assert_eq!(remarks(&run)[0], "12: transactions skipped: 28 (14.583%); tps counts the others");
     assert_eq!(remarks(&run)[1], "13: transactions above the 5.0 ms latency limit: 125/164 (76.220%)");
@@ -165,11 +170,17 @@ fn a_log_of_transactions_gives_the_rate_of_its_span_and_all_times() {
 #[test]
 fn transactions_without_a_time_do_not_count() {
     let line = |number: u32, time: &str| format!("0 {number} {time} 0 1795951082 {}\n", 100_000 + 1_000 * number);
-    let text: String = (0..400).map(|number| line(number, if number % 4 == 0 { "failed" } else { "900" })).collect();
-    let run = parse("pgbench", &text);
+    let log = |word: &'static str, rarely: u32| -> String {
+        (0..400).map(|number| line(number, if number % rarely == 0 { word } else { "900" })).collect()
+    };
+    let run = parse("pgbench", &log("skipped", 4));
     assert_eq!(value(&run, "transaction", "latency_p50"), 900.0 / 1e6);
     assert!((value(&run, "transaction", "operation_rate") - 300.0 / 0.399).abs() < 1e-9);
-    assert_eq!(remarks(&run)[1], "100 transactions have 'failed' in place of a time and do not count");
+    assert_eq!(remarks(&run)[1], "100 transactions have 'skipped' in place of a time and do not count");
+    let run = parse("pgbench", &log("failed", 4));
+    assert_eq!(failures(&run), [(None, "25.000 % of the transactions failed, more than 1 %")]);
+    let run = parse("pgbench", &log("failed", 200));
+    assert!(run.failures.is_empty() && remarks(&run)[1].starts_with("2 transactions have 'failed'"));
 }
 
 #[test]
