@@ -46,6 +46,8 @@ pub struct Summary {
     pub durable_writes: Sizes,
     /// Nanoseconds of each of them.
     pub durable_times: Sizes,
+    /// Writes and copies that are not durable when they return.
+    pub plain_writes: u64,
     /// The files, and their users.
     pub files: Files,
     /// Files that were there, directories, links.
@@ -113,6 +115,7 @@ impl Summary {
                 self.durable_times.add(ns);
             }
             CallKind::Write | CallKind::WriteAt | CallKind::Copy => {
+                self.plain_writes += u64::from(call.result >= 0);
                 let sum = self.unsynced.entry(call.lane).or_default();
                 *sum = sum.saturating_add(call.moved());
             }
@@ -319,6 +322,29 @@ impl Files {
 mod tests {
     use super::*;
     use crate::call::flags;
+
+    #[test]
+    fn durable_copies_are_not_subtracted_from_other_writes() {
+        let mut names = Names::default();
+        names.push(b"durable");
+        names.push(b"plain");
+        let mut summary = Summary::new(1000, Overhead::default());
+        let durable = flags::WRITE | flags::DATA_SYNC;
+        let moved = Call { handle: 1, length: 10, result: 10, ..Call::new(CallKind::Copy) };
+        let write = Call { handle: 2, ..Call { kind: CallKind::Write, ..moved } };
+        let calls = [
+            Call { handle: 1, name: 1, flags: durable, ..Call::new(CallKind::Open) },
+            Call { handle: 2, name: 2, flags: flags::WRITE, ..Call::new(CallKind::Open) },
+            Call { handle: 2, other: 1, ..moved },
+            Call { handle: 2, other: 1, ..moved },
+            write,
+            Call { result: -28, ..write },
+            Call { handle: 1, other: 2, ..moved },
+            Call { handle: 1, ..write },
+        ];
+        calls.iter().for_each(|call| summary.add(call, &names));
+        assert_eq!((summary.durable_writes.count, summary.plain_writes), (3, 2));
+    }
 
     #[test]
     fn reads_are_sequential_where_they_go_on() {

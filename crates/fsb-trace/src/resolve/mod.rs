@@ -295,8 +295,10 @@ impl<W: World> Resolver<W> {
         mut begun: Begun,
         sink: &mut impl Sink,
     ) -> Result<Option<Begun>, TraceError> {
-        let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
-        // The resolver follows duplicates of descriptors outside the root as well.
+        // A duplicate of any descriptor, also of a pipe or a terminal, replaces the one that had its number.
+        let Some(held) = self.tables.held(task, raw.fd) else {
+            return Ok((raw.kind == CallKind::Duplicate).then_some(begun));
+        };
         if held.handle == 0 && raw.kind != CallKind::Duplicate {
             return Ok(self.is_outside());
         }
@@ -785,6 +787,25 @@ mod tests {
     }
 
     #[test]
+    fn a_duplicate_of_an_unknown_descriptor_ends_a_redirection() {
+        let mut case = Case::new();
+        case.open(1, "log", 3);
+        case.on(1, CallKind::Duplicate, 3, 1);
+        case.on(1, CallKind::Close, 3, 0);
+        case.on(1, CallKind::Write, 1, 6);
+        assert_eq!(case.last().kind, CallKind::Write);
+        // A failed duplicate leaves the redirection.
+        case.on(1, CallKind::Duplicate, 10, -9);
+        assert!(case.resolver.follows(1, 1));
+        // The shell restores its standard output, a pipe that was open before.
+        case.on(1, CallKind::Duplicate, 10, 1);
+        case.on(1, CallKind::Write, 1, 575_000);
+        let handle = case.recorded.calls[1].handle;
+        assert_eq!((case.last().kind, case.last().handle), (CallKind::Close, handle));
+        assert!(!case.resolver.follows(1, 1) && case.resolver.outside() == 0);
+    }
+
+    #[test]
     fn a_program_that_is_run_has_what_was_not_closed_by_exec() {
         let mut case = Case::new();
         case.call(1, &RawCall { path: Some(b"kept"), ..RawCall::new(CallKind::Open) }, 3);
@@ -903,6 +924,38 @@ mod tests {
         case.call(1, &clone, -95);
         case.call(1, &RawCall { fd: 4, other: 3, ..clone }, 0);
         assert_eq!(case.recorded.calls.len(), before, "one that failed, and one that changes no file below the root");
+    }
+
+    /// A log may contain any numbers.
+    #[test]
+    fn impossible_copies_make_a_trace_incomplete_and_end() {
+        let mut case = Case::new();
+        case.open(1, "/x/big", 3);
+        case.open(1, "f", 4);
+        let before = case.recorded.calls.len();
+        let copy = RawCall { fd: 3, other: 4, flags: flags::SEND, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &copy, i64::MAX);
+        assert_eq!(case.recorded.calls.len(), before);
+        let target = Some(u64::MAX - 10);
+        let range = RawCall { flags: flags::CLONE_RANGE, length: 1 << 32, offset: Some(0), target, ..copy.clone() };
+        case.call(1, &range, 0);
+        assert_eq!((case.last().kind, case.last().offset), (CallKind::WriteAt, u64::MAX));
+        let Remarks { incomplete, .. } = case.resolver.finish(&mut case.recorded).unwrap();
+        assert_eq!(incomplete, [Gap::new(Unseen::Outside, 1).into()]);
+    }
+
+    #[test]
+    fn a_copy_that_finds_the_end_of_its_source_is_neither_recorded_nor_counted() {
+        let mut case = Case::new();
+        case.open(1, "/x/big", 3);
+        case.open(1, "f", 4);
+        let copy = RawCall { fd: 3, other: 4, length: 4096, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &copy, 10);
+        case.call(1, &copy, 0);
+        case.call(1, &RawCall { fd: 4, other: 3, ..copy }, 0);
+        assert_eq!(case.kinds(), [CallKind::Open, CallKind::Write]);
+        let Remarks { notes, .. } = case.resolver.finish(&mut case.recorded).unwrap();
+        assert_eq!(notes, [TraceNote::Copied { times: 1, bytes: 10 }.into()]);
     }
 
     #[test]
