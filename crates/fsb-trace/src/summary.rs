@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::call::{Call, CallKind, Initial, State, flags, parent};
 use crate::codec::Names;
-use crate::durable::DurableDescriptors;
+use crate::durable::{WriteFlags, WriteMode};
 use crate::format::Overhead;
 
 /// Slices of the timeline.
@@ -58,7 +58,7 @@ pub struct Summary {
     pub timeline: Vec<[u64; 2]>,
     slice_ns: u64,
     unsynced: BTreeMap<u32, u64>,
-    durable: DurableDescriptors,
+    write_flags: WriteFlags,
 }
 
 impl Summary {
@@ -97,18 +97,20 @@ impl Summary {
             self.timeline[slice][0] += 1;
             self.timeline[slice][1] = self.timeline[slice][1].saturating_add(call.moved());
         }
-        let goes_on = self.files.add(call, names);
+        let mode = self.write_flags.add(call);
+        // The position of a write to the end of the file is not recorded.
+        let goes_on = self.files.add(call, names) || mode.appends;
         match call.kind {
             CallKind::Read | CallKind::ReadAt => self.reads.add(call, goes_on),
             CallKind::Write | CallKind::WriteAt => self.writes.add(call, goes_on),
             _ => {}
         }
-        self.add_durability(call, ns);
+        self.add_durability(call, mode, ns);
     }
 
     /// Counts syncs and durable writes.
-    fn add_durability(&mut self, call: &Call, ns: u64) {
-        let is_durable = self.durable.add(call) && call.result >= 0;
+    fn add_durability(&mut self, call: &Call, mode: WriteMode, ns: u64) {
+        let is_durable = mode.is_durable && call.result >= 0;
         match call.kind {
             CallKind::Write | CallKind::WriteAt | CallKind::Copy if is_durable => {
                 self.durable_writes.add(call.moved());

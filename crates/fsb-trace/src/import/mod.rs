@@ -128,12 +128,8 @@ mod tests {
             "sendfile(9, 4, NULL, 500) = 500",
         ]);
         let (write, write_at) = (CallKind::Write, CallKind::WriteAt);
-        let expected = [
-            (write, 0, 3_000_000),
-            (write, 3_000_000, 1000),
-            (write_at, 8192, 4096),
-            (CallKind::Read, 3_001_000, 500),
-        ];
+        let expected =
+            [(write, 0, 3_000_000), (write, 3_000_000, 1000), (write_at, 8192, 4096), (CallKind::Read, 3_001_000, 500)];
         let moved: Vec<_> = calls[1..5].iter().map(|call| (call.kind, call.offset, call.result)).collect();
         assert_eq!(moved, expected);
         assert!(calls[1..5].iter().all(|call| call.handle == calls[0].handle && call.length == call.moved()));
