@@ -214,6 +214,28 @@ mod tests {
         assert!(summary.notes.contains(&TraceNote::Crossed { times: 4 }.into()));
     }
 
+    /// The files of a renamed directory exist at the beginning below its old name.
+    #[test]
+    fn files_of_a_renamed_directory_begin_at_their_old_names() {
+        let read = [r#"openat(AT_FDCWD, "new/f", O_RDONLY) = 3"#, "read(3, \"\"..., 4096) = 4096"];
+        let states = |rename: &str| {
+            let (_, initial, names, _) = of_strace(&[&[rename][..], &read].concat());
+            let mut states: Vec<_> =
+                initial.into_iter().map(|initial| (names.get(initial.name).to_vec(), initial.state)).collect();
+            states.sort_by(|(one, _), (other, _)| one.cmp(other));
+            states
+        };
+        let file = State::File { size: 4096, data: None };
+        let inside = states(r#"rename("old", "new") = 0"#);
+        assert_eq!(inside, [(b"old".to_vec(), State::Directory), (b"old/f".to_vec(), file.clone())]);
+        let moved_in = states(r#"rename("/elsewhere/d", "new") = 0"#);
+        let directories = [&b".fsb-outside"[..], b".fsb-outside/1"].map(|name| (name.to_vec(), State::Directory));
+        assert_eq!(moved_in[..2], directories);
+        assert_eq!(moved_in[2..], [(b".fsb-outside/1/f".to_vec(), file.clone())]);
+        let exchange = r#"renameat2(AT_FDCWD, "old", AT_FDCWD, "new", RENAME_EXCHANGE) = 0"#;
+        assert!(states(exchange).contains(&(b"old/f".to_vec(), file)), "{:?}", states(exchange));
+    }
+
     #[test]
     fn durable_writes_attributes_and_syncs_of_mappings_are_imported() {
         let (calls, _, names, summary) = of_strace(&[

@@ -105,6 +105,11 @@ impl<W: World> Resolver<W> {
             let inner = below(&self.root, &inside).unwrap_or_default().to_vec();
             self.appear(vec![(outer.clone(), inner)], sink)?;
         }
+        if !links {
+            let inner = below(&self.root, &inside).unwrap_or_default();
+            let (old, new) = if inwards { (&outer[..], inner) } else { (inner, &outer[..]) };
+            self.guesses.rename(old, new, exchanges);
+        }
         let mut call = Call { result, start_ns: times.start_ns, took_ns: times.took_ns, ..begun.call };
         call.lost_ns = times.lost_ns;
         let outer = sink.name(&outer)?;
@@ -148,6 +153,7 @@ impl<W: World> Resolver<W> {
         let Some((old, new)) = names else { return Ok(()) };
         let paths = [&old, &new].map(|name| normal(&self.root, name));
         self.follow_rename(call.kind, call.flags, &paths[0], &paths[1]);
+        self.guesses.rename(&old, &new, call.flags & flags::EXCHANGE != 0);
         let mut pairs = vec![(old.clone(), new.clone())];
         if call.flags & flags::EXCHANGE != 0 {
             pairs.push((new, old));

@@ -400,12 +400,34 @@ impl<W: World> Resolver<W> {
         if self.known.contains(name) {
             return sink.name(name);
         }
-        self.know(parent(name), sink)?;
+        let directory = self.know(parent(name), sink)?;
+        self.guesses.is_directory(directory);
         let number = sink.name(name)?;
         self.known.insert(name.into());
         let whole = normal(&self.root, name);
         let before = self.world.before(&whole);
+        if before == Before::Unknown
+            && let Some(origin) = self.guesses.origin(name)
+        {
+            let first = self.know_origin(&origin, sink)?;
+            self.guesses.begins_at(number, first);
+            return Ok(number);
+        }
         self.begins_as(number, &whole, before, sink)?;
+        Ok(number)
+    }
+
+    /// Returns the number of a name before the first call, whose file has another name now.
+    fn know_origin(&mut self, name: &[u8], sink: &mut impl Sink) -> Result<u32, TraceError> {
+        if name.is_empty() {
+            return Ok(0);
+        }
+        let directory = self.know_origin(parent(name), sink)?;
+        self.guesses.is_directory(directory);
+        let number = sink.name(name)?;
+        if self.known.insert(name.into()) {
+            self.guesses.see(number);
+        }
         Ok(number)
     }
 
