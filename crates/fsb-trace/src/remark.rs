@@ -106,8 +106,7 @@ pub enum Unseen {
     OtherRoot,
     /// Calls that a seccomp supervisor continues. The kernel prefers its verdict to the tracer's.
     Supervised,
-    /// Names or data that came from outside the root, or from files without a name, and that no call of the trace can
-    /// stand for.
+    /// Names or data that came from outside the root, and that no call of the trace can stand for.
     Outside,
 }
 

@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(uses(&text), [(1, name)]);
     }
 
-    /// A source archive is no git repository.
+    /// A source archive has no `.git` directory.
     #[test]
     fn sources_are_found_without_git() {
         let root = std::env::temp_dir().join(format!("fsb-constants-{}", std::process::id()));
