@@ -176,6 +176,13 @@ impl World for Live {
         let entries = fs::read_dir(as_path(path)).into_iter().flatten().flatten().take(MOST_ENTRIES);
         entries.map(|entry| OsString::into_vec(entry.file_name())).collect()
     }
+
+    fn open_file(&mut self, task: u32, fd: i32) -> Option<Vec<u8>> {
+        let link = format!("/proc/{task}/fd/{fd}");
+        let path = fs::read_link(&link).ok()?.into_os_string().into_vec();
+        let is_file = fs::metadata(&link).is_ok_and(|found| found.is_file());
+        (is_file && path.starts_with(b"/") && !path.starts_with(b"/memfd:")).then_some(path)
+    }
 }
 
 /// Returns the ranges of a file that hold data. Returns `None` if it has no holes or too many pieces.

@@ -211,7 +211,11 @@ pub static CALLS: &[Watched] = &[
     call(libc::SYS_mkdirat, |a| {
         a.name_at(CallKind::MakeDirectory).does_not_follow().with(|raw| raw.length = a.0[2] & 0o7777)
     }),
-    call(libc::SYS_linkat, |a| a.names(CallKind::Link, [Some(0), Some(1), Some(2), Some(3)])),
+    call(libc::SYS_linkat, |a| {
+        a.names(CallKind::Link, [Some(0), Some(1), Some(2), Some(3)])
+            .with(|raw| raw.follows = a.int(4) & libc::AT_SYMLINK_FOLLOW != 0)
+    }),
+    call(libc::SYS_mknodat, |a| a.makes_node(2)),
     call(libc::SYS_symlinkat, |a| a.names(CallKind::SymbolicLink, [Some(1), Some(2), None, Some(0)])),
     call(libc::SYS_readlinkat, |a| a.name_at(CallKind::ReadLink).does_not_follow()),
     call(libc::SYS_fstat, |a| a.on(CallKind::Stat)),
@@ -310,6 +314,8 @@ pub static CALLS: &[Watched] = &[
     }),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_link, |a| a.names(CallKind::Link, [None, Some(0), None, Some(1)])),
+    #[cfg(target_arch = "x86_64")]
+    call(libc::SYS_mknod, |a| a.makes_node(1)),
     #[cfg(target_arch = "x86_64")]
     call(libc::SYS_symlink, |a| a.names(CallKind::SymbolicLink, [None, Some(1), None, Some(0)])),
     #[cfg(target_arch = "x86_64")]
@@ -459,6 +465,12 @@ impl Arguments {
         seen
     }
 
+    /// Returns a mknod, with the mode in that register. A trace has no call that makes a regular file without opening it.
+    fn makes_node(self, mode: usize) -> Seen {
+        let is_file = matches!(self.0[mode] as u32 & libc::S_IFMT, 0 | libc::S_IFREG);
+        self.act(if is_file { Act::Hides(Unseen::Outside) } else { Act::Nothing })
+    }
+
     /// Returns an open, with the open flags and the mode in these registers.
     fn open(self, mut seen: Seen, flags_at: usize, mode: usize) -> Seen {
         seen.set_open_flags(self.int(flags_at));
@@ -566,6 +578,15 @@ mod tests {
         // O_SYNC contains O_DSYNC.
         assert_eq!(open_flags(libc::O_DSYNC), flags::READ | flags::DATA_SYNC);
         assert_eq!(open_flags(libc::O_SYNC), flags::READ | flags::DATA_SYNC | flags::SYNC);
+    }
+
+    #[test]
+    fn links_of_open_files_and_nodes_are_known_by_their_arguments() {
+        let link = |flags: i32| seen(libc::SYS_linkat as u64, [3, 0x1000, 4, 0x2000, flags as u64, 0]).unwrap();
+        assert!(link(libc::AT_SYMLINK_FOLLOW).raw.follows && !link(libc::AT_EMPTY_PATH).raw.follows);
+        let node = |mode: u32| seen(libc::SYS_mknodat as u64, [0, 0x1000, u64::from(mode), 0, 0, 0]).unwrap().act;
+        assert_eq!([node(0o644), node(libc::S_IFREG)], [Act::Hides(Unseen::Outside); 2]);
+        assert_eq!(node(libc::S_IFIFO | 0o600), Act::Nothing);
     }
 
     #[test]

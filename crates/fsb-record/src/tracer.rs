@@ -319,12 +319,9 @@ impl<W: Write> Tracer<W> {
                 kind => kind,
             };
         }
-        if path.as_ref().is_some_and(Vec::is_empty) {
-            // linkat with AT_EMPTY_PATH names an open file, most often one without a name.
-            if seen.raw.kind != CallKind::Link {
-                return Ok(None);
-            }
-            path = Some(format!("/proc/self/fd/{fd}").into_bytes());
+        // linkat with AT_EMPTY_PATH names an open file, most often one without a name.
+        if path.as_ref().is_some_and(Vec::is_empty) && seen.raw.kind != CallKind::Link {
+            return Ok(None);
         }
         let raw = fsb_trace::RawCall { path: path.as_deref(), second: second.as_deref(), ..seen.raw };
         let moves_names = matches!(

@@ -121,7 +121,7 @@ impl Unseen {
             Unseen::Namespace => "calls of processes in a PID namespace of their own",
             Unseen::Untraced => "calls of tasks that were created with CLONE_UNTRACED",
             Unseen::OtherRoot => "paths in processes that changed their root directory",
-            Unseen::Outside => "names and data that came from outside the root",
+            Unseen::Outside => "names and data that came from outside the root or from files without a name",
             Unseen::Supervised => "calls that a seccomp supervisor of the program may continue",
         }
     }
@@ -167,7 +167,7 @@ impl Display for TraceNote {
             TraceNote::Crossed { times: count } => write!(
                 out,
                 "names were renamed or linked between the root and directories outside, {}: a replay has the outer \
-                 names in {}",
+                 names in a directory whose name begins with {}",
                 times(*count),
                 String::from_utf8_lossy(OUTSIDE)
             ),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::call::{Call, CallKind, Initial, State, flags, parent};
 use crate::codec::Names;
-use crate::durable::DurableDescriptors;
+use crate::durable::{WriteFlags, WriteMode};
 use crate::format::Overhead;
 
 /// Slices of the timeline.
@@ -46,6 +46,8 @@ pub struct Summary {
     pub durable_writes: Sizes,
     /// Nanoseconds of each of them.
     pub durable_times: Sizes,
+    /// Writes and copies that are not durable when they return.
+    pub plain_writes: u64,
     /// The files, and their users.
     pub files: Files,
     /// Files that were there, directories, links.
@@ -56,7 +58,7 @@ pub struct Summary {
     pub timeline: Vec<[u64; 2]>,
     slice_ns: u64,
     unsynced: BTreeMap<u32, u64>,
-    durable: DurableDescriptors,
+    write_flags: WriteFlags,
 }
 
 impl Summary {
@@ -95,24 +97,27 @@ impl Summary {
             self.timeline[slice][0] += 1;
             self.timeline[slice][1] = self.timeline[slice][1].saturating_add(call.moved());
         }
-        let goes_on = self.files.add(call, names);
+        let mode = self.write_flags.add(call);
+        // The position of a write to the end of the file is not recorded.
+        let goes_on = self.files.add(call, names) || mode.appends;
         match call.kind {
             CallKind::Read | CallKind::ReadAt => self.reads.add(call, goes_on),
             CallKind::Write | CallKind::WriteAt => self.writes.add(call, goes_on),
             _ => {}
         }
-        self.add_durability(call, ns);
+        self.add_durability(call, mode, ns);
     }
 
     /// Counts syncs and durable writes.
-    fn add_durability(&mut self, call: &Call, ns: u64) {
-        let is_durable = self.durable.add(call) && call.result >= 0;
+    fn add_durability(&mut self, call: &Call, mode: WriteMode, ns: u64) {
+        let is_durable = mode.is_durable && call.result >= 0;
         match call.kind {
             CallKind::Write | CallKind::WriteAt | CallKind::Copy if is_durable => {
                 self.durable_writes.add(call.moved());
                 self.durable_times.add(ns);
             }
             CallKind::Write | CallKind::WriteAt | CallKind::Copy => {
+                self.plain_writes += u64::from(call.result >= 0);
                 let sum = self.unsynced.entry(call.lane).or_default();
                 *sum = sum.saturating_add(call.moved());
             }
@@ -319,6 +324,29 @@ impl Files {
 mod tests {
     use super::*;
     use crate::call::flags;
+
+    #[test]
+    fn durable_copies_are_not_subtracted_from_other_writes() {
+        let mut names = Names::default();
+        names.push(b"durable");
+        names.push(b"plain");
+        let mut summary = Summary::new(1000, Overhead::default());
+        let durable = flags::WRITE | flags::DATA_SYNC;
+        let moved = Call { handle: 1, length: 10, result: 10, ..Call::new(CallKind::Copy) };
+        let write = Call { handle: 2, ..Call { kind: CallKind::Write, ..moved } };
+        let calls = [
+            Call { handle: 1, name: 1, flags: durable, ..Call::new(CallKind::Open) },
+            Call { handle: 2, name: 2, flags: flags::WRITE, ..Call::new(CallKind::Open) },
+            Call { handle: 2, other: 1, ..moved },
+            Call { handle: 2, other: 1, ..moved },
+            write,
+            Call { result: -28, ..write },
+            Call { handle: 1, other: 2, ..moved },
+            Call { handle: 1, ..write },
+        ];
+        calls.iter().for_each(|call| summary.add(call, &names));
+        assert_eq!((summary.durable_writes.count, summary.plain_writes), (3, 2));
+    }
 
     #[test]
     fn reads_are_sequential_where_they_go_on() {

@@ -2,9 +2,9 @@
 //! Clippy's disallowed lists have no entry for associated constants.
 
 use std::fmt::Write as _;
-use std::process::Command;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
 /// The root of the repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -16,25 +16,61 @@ const FORBIDDEN: (&str, [&str; 3], &str) =
 
 /// Checks all sources of the repository.
 pub fn run() -> anyhow::Result<()> {
-    let listed = Command::new("git").args(["ls-files", "*.rs"]).current_dir(ROOT).output();
-    let listed = listed.context("git cannot be started")?;
-    ensure!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
+    let sources = sources(Path::new(ROOT))?;
+    ensure!(!sources.is_empty(), "no Rust source is below {ROOT}/crates");
     let mut list = String::new();
-    for path in String::from_utf8_lossy(&listed.stdout).lines() {
-        let Ok(text) = std::fs::read_to_string(format!("{ROOT}/{path}")) else { continue };
-        for (line, name) in uses(&text) {
-            writeln!(list, "  {path}:{line}: {name}")?;
+    for path in sources {
+        for (line, name) in uses(&std::fs::read_to_string(&path)?) {
+            writeln!(list, "  {}:{line}: {name}", path.display())?;
         }
     }
     ensure!(list.is_empty(), "constants with the value of another one ({}):\n{list}", FORBIDDEN.2);
     Ok(())
 }
 
+/// Returns the Rust sources of the crates and fuzz targets. A source archive has no git, so the directories are read.
+fn sources(root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let directories = ["crates", "fuzz"].map(|name| root.join(name));
+    let mut directories: Vec<PathBuf> = directories.into_iter().filter(|directory| directory.is_dir()).collect();
+    let mut found = Vec::new();
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() && !path.is_symlink() && !path.ends_with("target") {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Returns a line without its comment. Two slashes in a string begin none.
+fn without_comment(line: &str) -> &str {
+    let (mut quoted, mut escaped) = (false, false);
+    let bytes = line.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            // A quotation mark that is a character begins no string.
+            b'"' if quoted || !(at > 0 && bytes[at - 1] == b'\'' && bytes.get(at + 1) == Some(&b'\'')) => {
+                quoted = !quoted
+            }
+            b'/' if !quoted && bytes.get(at + 1) == Some(&b'/') => return &line[..at],
+            _ => {}
+        }
+    }
+    line
+}
+
 /// Returns the uses in a source file, by line. Comments do not count.
 fn uses(text: &str) -> Vec<(usize, String)> {
     let (kind, names, _) = FORBIDDEN;
     let all: Vec<String> = names.iter().map(|name| format!("{kind}::{name}")).collect();
-    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default()).enumerate();
+    let code = text.lines().map(without_comment).enumerate();
     code.flat_map(|(at, line)| {
         all.iter().filter(move |name| contains(line, name)).map(move |name| (at + 1, name.clone()))
     })
@@ -60,6 +96,26 @@ mod tests {
             format!("// {name}\nlet a = rustix::fs::{name} | OFlags::SYNC;\nlet b = {name}_OTHER;\nfn f({name})\n");
         assert_eq!(uses(&text), [(2, name.clone()), (4, name)]);
         assert!(uses("let a = fsb_sys::open_flags::DSYNC | OFlags::SYNC;").is_empty());
+    }
+
+    #[test]
+    fn slashes_in_a_string_begin_no_comment() {
+        let name = ["OFlags", "DSYNC"].join("::");
+        let text = format!("open(\"http://x \\\" //\", {name}); // \nlet q = '\"'; // {name}\n");
+        assert_eq!(uses(&text), [(1, name)]);
+    }
+
+    /// A source archive has no `.git` directory.
+    #[test]
+    fn sources_are_found_without_git() {
+        let root = std::env::temp_dir().join(format!("fsb-constants-{}", std::process::id()));
+        let directory = root.join("crates/one/src");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("lib.rs"), "").unwrap();
+        std::fs::write(directory.join("text.txt"), "").unwrap();
+        let found = sources(&root).unwrap();
+        std::fs::remove_dir_all(&root).unwrap();
+        assert_eq!(found, [directory.join("lib.rs")]);
     }
 
     #[test]

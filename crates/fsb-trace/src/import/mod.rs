@@ -128,20 +128,15 @@ mod tests {
             "sendfile(9, 4, NULL, 500) = 500",
         ]);
         let (write, write_at) = (CallKind::Write, CallKind::WriteAt);
-        let expected = [
-            (write, 0, 3_000_000),
-            (write, 3_000_000, 0),
-            (write, 3_000_000, 1000),
-            (write_at, 8192, 4096),
-            (CallKind::Read, 3_001_000, 500),
-        ];
-        let moved: Vec<_> = calls[1..6].iter().map(|call| (call.kind, call.offset, call.result)).collect();
+        let expected =
+            [(write, 0, 3_000_000), (write, 3_000_000, 1000), (write_at, 8192, 4096), (CallKind::Read, 3_001_000, 500)];
+        let moved: Vec<_> = calls[1..5].iter().map(|call| (call.kind, call.offset, call.result)).collect();
         assert_eq!(moved, expected);
-        assert!(calls[1..6].iter().all(|call| call.handle == calls[0].handle && call.length == call.moved()));
+        assert!(calls[1..5].iter().all(|call| call.handle == calls[0].handle && call.length == call.moved()));
         assert_eq!(names.get(calls[0].name), b"big");
         assert_eq!(summary.incomplete, []);
         assert!(
-            summary.notes.contains(&TraceNote::Copied { times: 5, bytes: 3_005_596 }.into()),
+            summary.notes.contains(&TraceNote::Copied { times: 4, bytes: 3_005_596 }.into()),
             "{:?}",
             summary.notes
         );
@@ -217,6 +212,28 @@ mod tests {
             [(&b".fsb-outside"[..], &State::Directory), (b".fsb-outside/1", &read), (b".fsb-outside/2", &empty)];
         assert_eq!(states, expected);
         assert!(summary.notes.contains(&TraceNote::Crossed { times: 4 }.into()));
+    }
+
+    /// The files of a renamed directory exist at the beginning below its old name.
+    #[test]
+    fn files_of_a_renamed_directory_begin_at_their_old_names() {
+        let read = [r#"openat(AT_FDCWD, "new/f", O_RDONLY) = 3"#, "read(3, \"\"..., 4096) = 4096"];
+        let states = |rename: &str| {
+            let (_, initial, names, _) = of_strace(&[&[rename][..], &read].concat());
+            let mut states: Vec<_> =
+                initial.into_iter().map(|initial| (names.get(initial.name).to_vec(), initial.state)).collect();
+            states.sort_by(|(one, _), (other, _)| one.cmp(other));
+            states
+        };
+        let file = State::File { size: 4096, data: None };
+        let inside = states(r#"rename("old", "new") = 0"#);
+        assert_eq!(inside, [(b"old".to_vec(), State::Directory), (b"old/f".to_vec(), file.clone())]);
+        let moved_in = states(r#"rename("/elsewhere/d", "new") = 0"#);
+        let directories = [&b".fsb-outside"[..], b".fsb-outside/1"].map(|name| (name.to_vec(), State::Directory));
+        assert_eq!(moved_in[..2], directories);
+        assert_eq!(moved_in[2..], [(b".fsb-outside/1/f".to_vec(), file.clone())]);
+        let exchange = r#"renameat2(AT_FDCWD, "old", AT_FDCWD, "new", RENAME_EXCHANGE) = 0"#;
+        assert!(states(exchange).contains(&(b"old/f".to_vec(), file)), "{:?}", states(exchange));
     }
 
     #[test]

@@ -137,12 +137,8 @@ impl Log {
                 }
                 Ok(())
             }
-            Some(Meaning::Uring) => {
-                self.resolver.unseen(Unseen::Uring);
-                Ok(())
-            }
-            Some(Meaning::Asynchronous) => {
-                self.resolver.unseen(Unseen::Asynchronous);
+            Some(Meaning::Hides(what)) => {
+                self.resolver.unseen(what);
                 Ok(())
             }
             Some(_) => Ok(()),
@@ -352,8 +348,8 @@ enum Meaning {
     Directory(i32, Option<Vec<u8>>),
     CloseOnExec(i32, bool),
     CloseRange(i32, i32),
-    Uring,
-    Asynchronous,
+    /// Later calls or data that the log lacks.
+    Hides(Unseen),
 }
 
 /// A call on files, with its own paths.
@@ -611,8 +607,10 @@ fn meaning(call: &Call<'_>) -> Option<Meaning> {
         "clone" | "clone3" | "fork" | "vfork" => Some(Meaning::Make(shared(call))),
         "wait4" | "waitid" | "waitpid" => Some(Meaning::Wait),
         "execve" | "execveat" => Some(Meaning::Execute),
-        "io_uring_setup" => Some(Meaning::Uring),
-        "io_submit" => Some(Meaning::Asynchronous),
+        "io_uring_setup" => Some(Meaning::Hides(Unseen::Uring)),
+        "io_submit" => Some(Meaning::Hides(Unseen::Asynchronous)),
+        "mknod" if result >= 0 && at.has(1, "S_IFREG") => Some(Meaning::Hides(Unseen::Outside)),
+        "mknodat" if result >= 0 && at.has(2, "S_IFREG") => Some(Meaning::Hides(Unseen::Outside)),
         _ => copies(&at).or_else(|| extended_attribute(&at)),
     }
 }

@@ -9,7 +9,7 @@ use crate::{TraceError, Unseen};
 
 /// The length of a clone of a file whose size is not known.
 const UNKNOWN: u64 = u64::MAX;
-/// The largest clone that becomes writes.
+/// The largest copy that becomes reads or writes.
 const LARGEST_CLONE: u64 = 1 << 44;
 
 /// The most bytes that Linux moves in one write (0x7ffff000, write(2)).
@@ -67,17 +67,20 @@ impl<W: World> Resolver<W> {
     }
 
     /// Sets the bytes of a copy across the border of the root, and counts it. Returns `None` if it is not part of the
-    /// trace: a copy that failed changed no file.
+    /// trace: a copy that failed, or that found the end of its source, changed no file.
     pub(super) fn copied(&mut self, call: Call, moves_all: bool) -> Option<Call> {
         if call.result < 0 {
             self.outside += 1;
             return None;
         }
-        if moves_all && call.length > LARGEST_CLONE {
+        let moved = if moves_all { call.length } else { call.result as u64 };
+        if moved > LARGEST_CLONE {
             self.unseen(Unseen::Outside);
             return None;
         }
-        let moved = if moves_all { call.length } else { call.result as u64 };
+        if moved == 0 {
+            return None;
+        }
         self.copies.0 += 1;
         self.copies.1 = self.copies.1.saturating_add(moved);
         Some(Call { length: moved, result: i64::try_from(moved).unwrap_or(i64::MAX), ..call })
@@ -87,7 +90,7 @@ impl<W: World> Resolver<W> {
     pub(super) fn last_part(&self, mut call: Call, sink: &mut impl Sink) -> Result<Call, TraceError> {
         while call.length > MOST_MOVED {
             sink.call(&Call { length: MOST_MOVED, result: MOST_MOVED as i64, took_ns: 0, ..call })?;
-            (call.length, call.offset) = (call.length - MOST_MOVED, call.offset + MOST_MOVED);
+            (call.length, call.offset) = (call.length - MOST_MOVED, call.offset.saturating_add(MOST_MOVED));
             (call.result, call.lost_ns) = (call.length as i64, 0);
         }
         Ok(call)

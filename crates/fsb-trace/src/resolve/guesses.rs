@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::call::{Call, CallKind, Initial, State, flags};
+use crate::call::{Call, CallKind, Initial, State, flags, parent};
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Guess {
@@ -21,6 +21,8 @@ pub(super) struct Guesses {
     open: HashMap<u32, u32>,
     /// The name at the beginning of files that calls renamed or linked, by their new names.
     first: HashMap<u32, u32>,
+    /// The paths at the beginning of files and directories that calls renamed, by their new paths.
+    moved: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Guesses {
@@ -31,9 +33,62 @@ impl Guesses {
 
     /// Sets whether a name existed, unless an earlier call implies it.
     pub(super) fn decide(&mut self, name: u32, there: bool, directory: bool) {
+        let name = self.first(name);
         if let Some(guess) = self.names.get_mut(&name).filter(|guess| !guess.decided) {
-            (guess.decided, guess.there, guess.directory) = (true, there, directory);
+            (guess.decided, guess.there) = (true, there);
+            guess.directory |= directory;
         }
+    }
+
+    /// Sets that another name is below this one.
+    pub(super) fn is_directory(&mut self, name: u32) {
+        let name = self.first(name);
+        if let Some(guess) = self.names.get_mut(&name) {
+            guess.directory = true;
+        }
+    }
+
+    /// Sets the name at the beginning of a name that calls see first below a renamed directory.
+    pub(super) fn begins_at(&mut self, name: u32, first: u32) {
+        self.first.insert(name, self.first(first));
+    }
+
+    /// Follows the rename of a path.
+    pub(super) fn rename(&mut self, old: &[u8], new: &[u8], exchanges: bool) {
+        let (first, second) = (self.take_below(old), self.take_below(new));
+        self.put_below(new, first);
+        if exchanges {
+            self.put_below(old, second);
+        }
+    }
+
+    /// Removes a path and those below it. Returns the rest of each with its path at the beginning.
+    fn take_below(&mut self, path: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut taken = vec![(Vec::new(), self.origin(path).unwrap_or_else(|| path.to_vec()))];
+        self.moved.remove(path);
+        let below = [path, b"/"].concat();
+        let keys = self.moved.range(below.clone()..).map(|(key, _)| key).take_while(|key| key.starts_with(&below));
+        for key in keys.cloned().collect::<Vec<_>>() {
+            let origin = self.moved.remove(&key).unwrap_or_default();
+            taken.push((key[path.len()..].to_vec(), origin));
+        }
+        taken
+    }
+
+    fn put_below(&mut self, path: &[u8], taken: Vec<(Vec<u8>, Vec<u8>)>) {
+        self.moved.extend(taken.into_iter().map(|(rest, origin)| ([path, &rest].concat(), origin)));
+    }
+
+    /// Returns the path at the beginning of a path that calls renamed, or that is below one.
+    pub(super) fn origin(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut at = path;
+        while !at.is_empty() {
+            if let Some(origin) = self.moved.get(at) {
+                return Some([origin, &path[at.len()..]].concat());
+            }
+            at = parent(at);
+        }
+        None
     }
 
     /// Returns the name that the file had at the beginning.

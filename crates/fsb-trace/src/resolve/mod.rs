@@ -46,6 +46,8 @@ pub struct Begun {
     crossing: Option<Crossing>,
     /// The names of a rename within the root.
     renamed: Option<(Vec<u8>, Vec<u8>)>,
+    /// The link that gives an open file a name, which a replay cannot make.
+    unnamed: Option<Vec<u8>>,
 }
 
 /// Events of one kind whose calls the tracer cannot see.
@@ -235,6 +237,7 @@ impl<W: World> Resolver<W> {
             moves_all: false,
             crossing: None,
             renamed: None,
+            unnamed: None,
         };
         match (raw.kind, raw.path) {
             (CallKind::Rename | CallKind::Link, Some(path)) => self.begin_on_names(task, raw, path, begun, sink),
@@ -295,8 +298,14 @@ impl<W: World> Resolver<W> {
         mut begun: Begun,
         sink: &mut impl Sink,
     ) -> Result<Option<Begun>, TraceError> {
-        let Some(held) = self.tables.held(task, raw.fd) else { return Ok(None) };
-        // The resolver follows duplicates of descriptors outside the root as well.
+        // A duplicate of any descriptor, also of a pipe or a terminal, replaces the one that had its number.
+        let Some(held) = self.tables.held(task, raw.fd) else {
+            if raw.kind == CallKind::Duplicate {
+                return Ok(Some(begun));
+            }
+            self.meet_stranger(task, raw.fd);
+            return Ok(None);
+        };
         if held.handle == 0 && raw.kind != CallKind::Duplicate {
             return Ok(self.is_outside());
         }
@@ -311,6 +320,16 @@ impl<W: World> Resolver<W> {
             _ => {}
         }
         Ok(Some(begun))
+    }
+
+    /// Checks a descriptor that no call opened, for example one that another process has sent.
+    fn meet_stranger(&mut self, task: u32, fd: i32) {
+        if self.tables.is_new_stranger(task, fd)
+            && let Some(path) = self.world.open_file(task, fd)
+            && self.is_below_root(&path)
+        {
+            self.unseen_in(Unseen::Outside, &path);
+        }
     }
 
     /// Begins an msync. Other tasks may have made the mapping.
@@ -375,15 +394,40 @@ impl<W: World> Resolver<W> {
         if name.is_empty() {
             return Ok(0);
         }
+        if self.outer.contains(name) {
+            self.unseen(Unseen::Outside);
+        }
         if self.known.contains(name) {
             return sink.name(name);
         }
-        self.know(parent(name), sink)?;
+        let directory = self.know(parent(name), sink)?;
+        self.guesses.is_directory(directory);
         let number = sink.name(name)?;
         self.known.insert(name.into());
         let whole = normal(&self.root, name);
         let before = self.world.before(&whole);
+        if before == Before::Unknown
+            && let Some(origin) = self.guesses.origin(name)
+        {
+            let first = self.know_origin(&origin, sink)?;
+            self.guesses.begins_at(number, first);
+            return Ok(number);
+        }
         self.begins_as(number, &whole, before, sink)?;
+        Ok(number)
+    }
+
+    /// Returns the number of a name before the first call, whose file has another name now.
+    fn know_origin(&mut self, name: &[u8], sink: &mut impl Sink) -> Result<u32, TraceError> {
+        if name.is_empty() {
+            return Ok(0);
+        }
+        let directory = self.know_origin(parent(name), sink)?;
+        self.guesses.is_directory(directory);
+        let number = sink.name(name)?;
+        if self.known.insert(name.into()) {
+            self.guesses.see(number);
+        }
         Ok(number)
     }
 
@@ -427,6 +471,12 @@ impl<W: World> Resolver<W> {
     ) -> Result<(), TraceError> {
         if begun.crossing.is_some() {
             return self.end_crossing(begun, result, times, sink);
+        }
+        if let Some(link) = begun.unnamed {
+            if result >= 0 {
+                self.unseen_in(Unseen::Outside, &link);
+            }
+            return Ok(());
         }
         let Begun { mut call, fd, appends, .. } = begun;
         (call.start_ns, call.took_ns, call.lost_ns) = (times.start_ns, times.took_ns, times.lost_ns);
@@ -695,8 +745,13 @@ mod tests {
         fn before(&mut self, path: &[u8]) -> Before {
             match path.ends_with(b".d") {
                 true => Before::Directory,
+                false if path.starts_with(b"/srv/data/.fsb-outside") => Before::Absent,
                 false => Before::File { size: 10, data: None, id: None },
             }
+        }
+
+        fn open_file(&mut self, _: u32, fd: i32) -> Option<Vec<u8>> {
+            (fd >= 50).then(|| b"/srv/data/sent".to_vec())
         }
 
         fn entries(&mut self, _: &[u8]) -> Vec<Vec<u8>> {
@@ -782,6 +837,25 @@ mod tests {
         let ended: Vec<CallKind> = case.kinds().split_off(before);
         assert_eq!(ended.last(), Some(&CallKind::Exit));
         assert!(ended[..ended.len() - 1].iter().all(|kind| *kind == CallKind::Close) && ended.len() > 1, "{ended:?}");
+    }
+
+    #[test]
+    fn a_duplicate_of_an_unknown_descriptor_ends_a_redirection() {
+        let mut case = Case::new();
+        case.open(1, "log", 3);
+        case.on(1, CallKind::Duplicate, 3, 1);
+        case.on(1, CallKind::Close, 3, 0);
+        case.on(1, CallKind::Write, 1, 6);
+        assert_eq!(case.last().kind, CallKind::Write);
+        // A failed duplicate leaves the redirection.
+        case.on(1, CallKind::Duplicate, 10, -9);
+        assert!(case.resolver.follows(1, 1));
+        // The shell restores its standard output, a pipe that was open before.
+        case.on(1, CallKind::Duplicate, 10, 1);
+        case.on(1, CallKind::Write, 1, 575_000);
+        let handle = case.recorded.calls[1].handle;
+        assert_eq!((case.last().kind, case.last().handle), (CallKind::Close, handle));
+        assert!(!case.resolver.follows(1, 1) && case.resolver.outside() == 0);
     }
 
     #[test]
@@ -875,6 +949,94 @@ mod tests {
         assert!(!names.iter().any(|known| known == b"new.d/a"), "{names:?}");
     }
 
+    fn incomplete(case: &mut Case) -> Vec<Remark<Gap>> {
+        case.resolver.finish(&mut case.recorded).unwrap().incomplete
+    }
+
+    /// Both directories have files of the same names.
+    #[test]
+    fn exchanged_directories_bring_their_files() {
+        let mut case = Case::new();
+        let exchange = RawCall {
+            path: Some(b"one.d"),
+            second: Some(b"two.d"),
+            flags: flags::EXCHANGE,
+            ..RawCall::new(CallKind::Rename)
+        };
+        case.call(1, &exchange, 0);
+        let mut names: Vec<_> =
+            case.recorded.initial.iter().map(|one| case.recorded.names[one.name as usize - 1].clone()).collect();
+        names.sort();
+        assert_eq!(names, [&b"one.d"[..], b"one.d/a", b"one.d/b", b"two.d", b"two.d/a", b"two.d/b"]);
+    }
+
+    #[test]
+    fn paths_follow_the_rename_of_an_open_directory() {
+        let mut case = Case::new();
+        case.open(1, "old.d", 5);
+        case.call(1, &RawCall { path: Some(b"old.d"), second: Some(b"new.d"), ..RawCall::new(CallKind::Rename) }, 0);
+        case.call(1, &RawCall { fd: 5, path: Some(b"x"), ..RawCall::new(CallKind::Unlink) }, 0);
+        let name = case.last().name as usize;
+        assert_eq!(case.recorded.names[name - 1], b"new.d/x");
+    }
+
+    #[test]
+    fn a_link_of_an_open_file_has_the_name_that_was_opened() {
+        for (path, fd) in [(&b""[..], 3), (b"/proc/self/fd/3", AT_CWD), (b"/proc/1/fd/3", AT_CWD)] {
+            let mut case = Case::new();
+            case.open(1, "f", 3);
+            let link = RawCall { fd, path: Some(path), second: Some(b"g"), ..RawCall::new(CallKind::Link) };
+            case.call(1, &link, 0);
+            assert_eq!(names_of(&case, &case.last()), [b"f", b"g"]);
+            let Remarks { incomplete, notes } = case.resolver.finish(&mut case.recorded).unwrap();
+            assert!(incomplete.is_empty() && notes.is_empty(), "{notes:?}");
+        }
+    }
+
+    #[test]
+    fn a_link_of_a_file_without_a_name_makes_a_trace_incomplete() {
+        let mut case = Case::new();
+        let flags = flags::WRITE | flags::TEMPORARY | flags::DIRECTORY;
+        case.call(1, &RawCall { path: Some(b"tmp.d"), flags, ..RawCall::new(CallKind::Open) }, 3);
+        let link = RawCall { fd: 3, path: Some(b""), second: Some(b"g"), ..RawCall::new(CallKind::Link) };
+        case.call(1, &link, -2);
+        case.call(1, &link, 0);
+        assert_eq!(case.kinds(), [CallKind::Open]);
+        let expected = Gap { files: vec!["g".to_owned()], ..Gap::new(Unseen::Outside, 1) };
+        assert_eq!(incomplete(&mut case), [expected.into()]);
+    }
+
+    #[test]
+    fn outer_names_avoid_the_names_of_the_program() {
+        let mut case = Case::new();
+        case.open(1, ".fsb-outside", 3);
+        let moved = RawCall { path: Some(b"/x/f"), second: Some(b"f"), ..RawCall::new(CallKind::Rename) };
+        case.call(1, &moved, 0);
+        assert_eq!(names_of(&case, &case.last()), [&b".fsb-outside-1/1"[..], b"f"]);
+        case.open(1, ".fsb-outside-2", 4);
+        assert_eq!(incomplete(&mut case), []);
+        case.open(1, ".fsb-outside-1/1", 5);
+        assert!(incomplete(&mut case).len() == 1, "a name that is used later cannot be avoided");
+    }
+
+    /// Another process may send a descriptor, or a file may come into the root while it is open.
+    #[test]
+    fn writes_by_descriptors_from_elsewhere_make_a_trace_incomplete() {
+        let mut case = Case::new();
+        case.on(1, CallKind::Write, 9, 5);
+        assert_eq!(incomplete(&mut case), [], "a pipe");
+        case.on(1, CallKind::Write, 50, 5);
+        case.on(1, CallKind::Write, 50, 5);
+        let sent = Gap { files: vec!["sent".to_owned()], ..Gap::new(Unseen::Outside, 1) };
+        assert_eq!(incomplete(&mut case), [sent.into()], "counted once");
+        let write = RawCall { path: Some(b"/x/f"), flags: flags::WRITE, ..RawCall::new(CallKind::Open) };
+        case.call(1, &write, 3);
+        let moved = RawCall { path: Some(b"/x/f"), second: Some(b"f"), ..RawCall::new(CallKind::Rename) };
+        case.call(1, &moved, 0);
+        let moved = Gap { files: vec!["f".to_owned()], ..Gap::new(Unseen::Outside, 1) };
+        assert_eq!(incomplete(&mut case), [moved.into()]);
+    }
+
     #[test]
     fn copies_advance_both_positions() {
         let mut case = Case::new();
@@ -903,6 +1065,38 @@ mod tests {
         case.call(1, &clone, -95);
         case.call(1, &RawCall { fd: 4, other: 3, ..clone }, 0);
         assert_eq!(case.recorded.calls.len(), before, "one that failed, and one that changes no file below the root");
+    }
+
+    /// A log may contain any numbers.
+    #[test]
+    fn impossible_copies_make_a_trace_incomplete_and_end() {
+        let mut case = Case::new();
+        case.open(1, "/x/big", 3);
+        case.open(1, "f", 4);
+        let before = case.recorded.calls.len();
+        let copy = RawCall { fd: 3, other: 4, flags: flags::SEND, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &copy, i64::MAX);
+        assert_eq!(case.recorded.calls.len(), before);
+        let target = Some(u64::MAX - 10);
+        let range = RawCall { flags: flags::CLONE_RANGE, length: 1 << 32, offset: Some(0), target, ..copy.clone() };
+        case.call(1, &range, 0);
+        assert_eq!((case.last().kind, case.last().offset), (CallKind::WriteAt, u64::MAX));
+        let Remarks { incomplete, .. } = case.resolver.finish(&mut case.recorded).unwrap();
+        assert_eq!(incomplete, [Gap::new(Unseen::Outside, 1).into()]);
+    }
+
+    #[test]
+    fn a_copy_that_finds_the_end_of_its_source_is_neither_recorded_nor_counted() {
+        let mut case = Case::new();
+        case.open(1, "/x/big", 3);
+        case.open(1, "f", 4);
+        let copy = RawCall { fd: 3, other: 4, length: 4096, ..RawCall::new(CallKind::Copy) };
+        case.call(1, &copy, 10);
+        case.call(1, &copy, 0);
+        case.call(1, &RawCall { fd: 4, other: 3, ..copy }, 0);
+        assert_eq!(case.kinds(), [CallKind::Open, CallKind::Write]);
+        let Remarks { notes, .. } = case.resolver.finish(&mut case.recorded).unwrap();
+        assert_eq!(notes, [TraceNote::Copied { times: 1, bytes: 10 }.into()]);
     }
 
     #[test]

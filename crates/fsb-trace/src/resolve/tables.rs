@@ -1,10 +1,10 @@
 //! Processes, their descriptors and working directories.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::call::flags;
+use crate::call::{below, flags, normal};
 
 /// The resources that a new task shares with the task that created it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub(super) struct Held {
     pub(super) place: Rc<Cell<u64>>,
     pub(super) path: Rc<[u8]>,
     pub(super) appends: bool,
+    pub(super) writes: bool,
+    /// The file has no name: it was opened with O_TMPFILE in the directory of the path.
+    pub(super) is_unnamed: bool,
     /// Has one reference per table that holds the descriptor.
     life: Rc<()>,
 }
@@ -35,6 +38,8 @@ impl Held {
             place: Rc::new(Cell::new(0)),
             path: path.into(),
             appends: flags & flags::APPEND != 0,
+            writes: flags & flags::WRITE != 0,
+            is_unnamed: flags & flags::TEMPORARY != 0,
             life: Rc::new(()),
         }
     }
@@ -70,6 +75,8 @@ pub(super) struct Tables {
     tasks: HashMap<u32, Task>,
     files: HashMap<usize, Counted<Descriptors>>,
     directories: HashMap<usize, Counted<Vec<u8>>>,
+    /// Descriptors that calls used although no call opened them, by their table.
+    strangers: HashSet<(usize, i32)>,
     next: usize,
     handles: u32,
     lanes: u32,
@@ -157,6 +164,30 @@ impl Tables {
         Some(&self.files.get(&self.tasks.get(&task)?.files)?.value.get(&fd)?.held)
     }
 
+    /// Registers the use of a descriptor that no call opened. Returns whether it is the first since the last close.
+    pub(super) fn is_new_stranger(&mut self, task: u32, fd: i32) -> bool {
+        self.tasks.get(&task).is_some_and(|task| self.strangers.insert((task.files, fd)))
+    }
+
+    /// Follows a rename in the paths of descriptors and working directories. Returns whether one that writes was opened
+    /// outside the root.
+    pub(super) fn rename(&mut self, names: &[(&[u8], &[u8])]) -> bool {
+        let renamed = |path: &[u8]| names.iter().find_map(|(old, new)| below(old, path).map(|rest| normal(new, rest)));
+        let mut writes_outside = false;
+        for entry in self.files.values_mut().flat_map(|counted| counted.value.values_mut()) {
+            if let Some(path) = renamed(&entry.held.path) {
+                writes_outside |= entry.held.handle == 0 && entry.held.writes;
+                entry.held.path = path.into();
+            }
+        }
+        for directory in self.directories.values_mut() {
+            if let Some(path) = renamed(&directory.value) {
+                directory.value = path;
+            }
+        }
+        writes_outside
+    }
+
     /// Adds a descriptor. Returns its number in the trace.
     pub(super) fn open(&mut self, task: u32, fd: i32, mut held: Held, close_on_exec: bool) -> u32 {
         if held.handle != 0 {
@@ -175,6 +206,8 @@ impl Tables {
 
     /// Removes a descriptor. Returns it if no other table holds it.
     pub(super) fn close(&mut self, task: u32, fd: i32) -> Option<Held> {
+        self.lane(task);
+        self.strangers.remove(&(self.tasks[&task].files, fd));
         let entry = self.descriptors(task).remove(&fd)?;
         entry.held.is_last().then_some(entry.held)
     }

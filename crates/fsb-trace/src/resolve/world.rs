@@ -32,6 +32,8 @@ pub trait World {
     fn before(&mut self, path: &[u8]) -> Before;
     /// Returns the names in a directory.
     fn entries(&mut self, path: &[u8]) -> Vec<Vec<u8>>;
+    /// Returns the path of a regular file that a task has open now.
+    fn open_file(&mut self, task: u32, fd: i32) -> Option<Vec<u8>>;
 }
 
 /// A world whose files cannot be examined.
@@ -52,5 +54,9 @@ impl World for Past {
 
     fn entries(&mut self, _: &[u8]) -> Vec<Vec<u8>> {
         Vec::new()
+    }
+
+    fn open_file(&mut self, _: u32, _: i32) -> Option<Vec<u8>> {
+        None
     }
 }

@@ -210,7 +210,7 @@ fn syncs(out: &mut String, summary: &Summary) {
         }
         return;
     }
-    let writes = summary.family("write").calls.saturating_sub(durable.count);
+    let writes = summary.plain_writes;
     let other = if durable.count > 0 { "other writes" } else { "writes" };
     let _ = writeln!(
         out,
@@ -254,8 +254,8 @@ fn timeline(out: &mut String, summary: &Summary, seconds: f64) {
     let _ = writeln!(out, "\nover {}:", show_seconds(seconds));
     for (at, what) in [(0, "calls"), (1, "bytes")] {
         let most = summary.timeline.iter().map(|both| both[at]).max().unwrap_or(0);
-        let line: String =
-            summary.timeline.iter().map(|both| STEPS[(both[at] * 8).div_ceil(most.max(1)).min(8) as usize]).collect();
+        let step = |count: u64| (u128::from(count) * 8).div_ceil(u128::from(most.max(1))).min(8) as usize;
+        let line: String = summary.timeline.iter().map(|both| STEPS[step(both[at])]).collect();
         let rate = most as f64 / slice.max(1e-9);
         let rate = if at == 0 { format!("{}/s", show_count(rate)) } else { format!("{}/s", show_bytes(rate)) };
         let _ = writeln!(out, "  {what} |{line}| up to {rate}");

@@ -165,15 +165,12 @@ fn program(flow: &Flow, thread: &Thread, own: Vec<Vec<usize>>, by_name: &BTreeMa
         step.ahead = ahead;
     }
     opened_like_their_users(thread, &mut steps);
-    let beforehand = thread.beforehand().into_iter().map(|(fd, step)| {
-        let step = thread.steps.iter().position(|other| std::ptr::eq(other, step)).unwrap_or(0);
-        (fd as usize, step)
-    });
+    let beforehand = opened_beforehand(thread, &mut steps);
     let asynchronous = thread.steps.iter().filter(|step| step.op == Op::AioWrite);
     let under_way: u64 = asynchronous.map(|step| step.iterations.unwrap_or(1)).sum();
     Program {
         name: thread.name.clone(),
-        beforehand: beforehand.collect(),
+        beforehand,
         instances: thread.instances() as u32,
         titles,
         rings,
@@ -208,6 +205,22 @@ fn opened_like_their_users(thread: &Thread, steps: &mut [CompiledStep]) {
             opener.direct |= step.direct;
         }
     }
+}
+
+/// Returns the descriptors that are open before the clock starts, each with the step that opens it. That step gets
+/// `dsync` and O_DIRECT of all steps on the descriptor.
+fn opened_beforehand(thread: &Thread, steps: &mut [CompiledStep]) -> Vec<(usize, usize)> {
+    let mut beforehand = Vec::new();
+    for (fd, first) in thread.beforehand() {
+        let opener = thread.steps.iter().position(|step| std::ptr::eq(step, first)).unwrap_or(0);
+        let users = thread.steps.iter().filter(|step| step.op.moves_data() && !step.rotate && step.descriptor() == fd);
+        for user in users {
+            steps[opener].dsync |= user.dsync;
+            steps[opener].direct |= user.direct;
+        }
+        beforehand.push((fd as usize, opener));
+    }
+    beforehand
 }
 
 /// Returns the most bytes that a step moves in one call.
@@ -551,6 +564,22 @@ mod tests {
     use std::thread;
 
     use super::*;
+
+    #[test]
+    fn a_descriptor_that_is_open_beforehand_has_the_flags_of_all_its_steps() {
+        let flow = Flow::from_toml(
+            "name = \"mixed\"\n[[fileset]]\nname = \"files\"\nfiles = 1\nsize = 4096\n[[thread]]\nname = \"one\"\nsteps = [\n\
+             { op = \"read\", set = \"files\", size = 10 },\n\
+             { op = \"write\", set = \"files\", size = 10, dsync = true },\n\
+             { op = \"read\", set = \"files\", fd = 2, size = 10 },\n\
+             { op = \"read\", set = \"files\", fd = 2, size = 10, direct = true },\n]\n",
+        )
+        .unwrap();
+        let (programs, _) = compile(&flow);
+        let Program { beforehand, steps, .. } = &programs[0];
+        let flags: Vec<_> = beforehand.iter().map(|&(fd, at)| (fd, at, steps[at].dsync, steps[at].direct)).collect();
+        assert_eq!(flags, [(0, 0, true, false), (2, 2, false, true)]);
+    }
 
     #[test]
     fn no_more_tickets_are_given_than_there_are() {
