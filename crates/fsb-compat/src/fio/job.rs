@@ -837,7 +837,11 @@ impl Reader {
         // The size of a file that exists decides like `filesize`.
         let known = each.or(self.shared.as_ref().filter(|_| files == 1).map(|shared| (section, shared.bytes)));
         let (line, length, file_size) = match (size, known) {
-            (Some((line, FileShare::Bytes(size))), known) => (line, size / files, known.map(|(_, file)| file)),
+            (Some((line, FileShare::Bytes(size))), known) => {
+                // As in fio, the size that is given for a file limits the bytes of the job.
+                let most = each.map_or(u64::MAX, |(_, file)| file.saturating_sub(offset));
+                (line, (size / files).min(most), known.map(|(_, file)| file))
+            }
             (Some((line, FileShare::Percent(percent))), Some((_, file))) => {
                 let share = (u128::from(file) * u128::from(percent) / 100) as u64;
                 (line, share.min(file.saturating_sub(offset)) / record * record, Some(file))
@@ -1313,13 +1317,11 @@ impl Reader {
         if time_based {
             self.note(timed, "time_based has no effect: the job has no runtime, as in fio");
         }
-        let records = io_size.map_or(pass, |(_, bytes)| bytes / record);
-        if records == 0 {
-            self.refuse(line, format!("io_size: it is less than bs, {record}"));
-            return None;
-        }
-        let operations = records.saturating_mul(loops.map_or(1, |(_, loops)| loops));
-        let operations = number.map_or(operations, |(_, number)| operations.min(number));
+        // As in fio, both are amounts of one loop, and the job ends with the record that reaches its bytes.
+        let loops = loops.map_or(1, |(_, loops)| loops);
+        let operations =
+            io_size.map_or(pass.saturating_mul(loops), |(_, bytes)| bytes.saturating_mul(loops).div_ceil(record));
+        let operations = number.map_or(operations, |(_, number)| operations.min(number.saturating_mul(loops)));
         Some(Amount { line, operations: Some(operations), seconds, is_timed: false })
     }
 
@@ -1960,6 +1962,9 @@ mod tests {
         assert_eq!(of("filesize=4m\nsize=50%\noffset=3m"), [[4 * MIB, 3 * MIB, MIB]]);
         assert_eq!(of("filesize=4m\nsize=100%"), [[4 * MIB, 0, 0]]);
         assert_eq!(of("filesize=4m\nsize=1m"), [[4 * MIB, 0, MIB]]);
+        assert_eq!(of("filesize=256k"), [[MIB / 4, 0, 0]]);
+        assert_eq!(of("size=1m\nfilesize=1m\noffset=256k"), [[MIB, MIB / 4, 3 * MIB / 4]]);
+        assert_eq!(job("rw=randread\nfilesize=256k\nnrfiles=2").operations, Some(128));
         assert_eq!(of("size=1m\nbs=3k"), [[(1 << 20) / 3072 * 3072, 0, 0]]);
         // Without a name each process has a file of its own, which ends with its part.
         let own = of("size=1m\noffset_increment=2m\nnumjobs=3");
@@ -2062,6 +2067,12 @@ mod tests {
         assert_eq!(params("rw=randread\ntime_based\nruntime=5\nnorandommap"), (None, false, false));
         assert_eq!(params("rw=write\ntime_based\nruntime=1\ndirect=1"), (None, false, true));
         assert_eq!(params("rw=randwrite\nio_size=2m"), (Some(512), true, true));
+        let amount = |options: &str| job(options).operations;
+        assert_eq!([amount("number_ios=10\nloops=2"), amount("number_ios=300\nloops=3")], [Some(20), Some(768)]);
+        assert_eq!(
+            [amount("io_size=2k"), amount("io_size=10k"), amount("io_size=10k\nloops=2")],
+            [Some(1), Some(3), Some(5)]
+        );
         let timed = job("rw=write\ntime_based\nruntime=1500ms\noverwrite=1\ndirect=1");
         assert_eq!((timed.operations, timed.seconds), (None, Some(1.5)));
         assert_eq!(job("rw=read\ntime_based").operations, Some(256));

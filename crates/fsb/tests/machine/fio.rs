@@ -11,6 +11,7 @@ type Calls = Vec<(String, u64, u64)>;
 /// The job files of `testdata/fio-jobs`, and how their counts are compared.
 #[rustfmt::skip] // a table reads as one
 const JOBS: &[(&str, Counts)] = &[
+    ("amounts-of-loops", Counts::Equal),
     ("backward-read", Counts::Equal),
     ("batches", Counts::Equal),
     ("block-ranges", Counts::SameBytes),
@@ -18,6 +19,7 @@ const JOBS: &[(&str, Counts)] = &[
     ("decimal-units", Counts::Equal),
     ("environment", Counts::Equal),
     ("file-server", Counts::SameBytes),
+    ("file-size-limits", Counts::Equal),
     ("four-phases", Counts::Equal),
     ("fsync-each-write", Counts::Equal),
     ("holes", Counts::Equal),
