@@ -432,8 +432,12 @@ struct Files {
 /// The way in which a job ends, as far as it decides the syncs.
 #[derive(Debug, Clone, Copy)]
 struct JobEnd {
+    /// The line of the option that decides the amount.
+    line: usize,
     /// Whether the job goes over its files more than once before its bytes end it. fio syncs at the end of each pass.
     passes: bool,
+    /// Whether records may be drawn again and again, so that no pass ends.
+    is_drawn: bool,
     /// Whether several requests are in flight.
     is_queued: bool,
     /// Whether bytes are left after the last record, so that fio looks for another one.
@@ -1030,7 +1034,13 @@ impl Reader {
         ];
         let whole = operations.is_some_and(|operations| operations.is_multiple_of(pass));
         let has_rest = asked.map_or(files.leaves_rest, |asked| asked > operations.unwrap_or(0).saturating_mul(record));
-        let job_end = JobEnd { passes: !one_pass && !is_timed, is_queued: depth > 1, leaves_rest: whole && has_rest };
+        let job_end = JobEnd {
+            line: amount_line,
+            passes: !one_pass && !is_timed,
+            is_drawn: ["norandommap", "random_distribution"].iter().any(|name| self.options.contains_key(*name)),
+            is_queued: depth > 1,
+            leaves_rest: whole && has_rest,
+        };
         params.extend(self.syncs(access, backend, files.count, job_end));
         params.extend(self.order(access, &records, &files, evict && !one_pass));
         params.extend(self.pace(access, &records));
@@ -1455,10 +1465,26 @@ impl Reader {
                 (false, _) => params.push(("end_fsync", true.into())),
             }
         }
-        if job_end.passes && !job_end.is_queued && !params.is_empty() {
-            params.push(("sync_passes", true.into()));
+        if job_end.passes && !params.is_empty() {
+            self.check_passes(access, end, job_end);
+            if !job_end.is_drawn && !job_end.is_queued {
+                params.push(("sync_passes", true.into()));
+            }
         }
         params
+    }
+
+    /// Refuses syncs in a job of several passes that end at other places in fio.
+    fn check_passes(&mut self, access: Access, end: Option<usize>, job_end: JobEnd) {
+        if access.is_mix() {
+            let message = "the job reads and writes in several passes with syncs, and fio ends passes of a mix elsewhere: \
+                           leave out the syncs, or use one pass";
+            self.refuse(end.unwrap_or(job_end.line), message);
+        } else if let Some(line) = end.filter(|_| job_end.is_drawn) {
+            let message = "end_fsync: without a random map, fio syncs once for each loop, and the engine once: leave out \
+                           loops, or the option that draws records again";
+            self.refuse(line, message);
+        }
     }
 
     /// Takes the options of the sync at the end. Returns the line of one that is set.
@@ -1909,6 +1935,7 @@ mod tests {
         assert_eq!(passes("rw=write\nend_fsync=1\nloops=2"), [true, false, true, false]);
         assert_eq!(passes("rw=write\nfsync=4\nio_size=2m"), [false, false, true, false]);
         assert_eq!(passes("rw=write\nfsync=4\nioengine=mmap\nend_fsync=1"), [false, true, false, false]);
+        assert_eq!(passes("rw=randwrite\nnorandommap\nfsync=4\nloops=2"), [false; 4]);
         let queued = "rw=write\nioengine=libaio\niodepth=4\nend_fsync=1";
         assert_eq!(passes(queued), [true, false, false, false]);
         assert_eq!(passes(&format!("{queued}\nloops=2")), [false, false, false, true]);
@@ -1938,6 +1965,8 @@ mod tests {
                 "rw=write\nend_fsync=1\nloops=2\nioengine=libaio\niodepth=4\nnrfiles=2",
                 "fio syncs each file after each pass",
             ),
+            ("rw=randrw\nio_size=2m\nfsync=4", "4: the job reads and writes in several passes"),
+            ("rw=randwrite\nnorandommap\nloops=2\nend_fsync=1", "without a random map, fio syncs once"),
             ("rw=write\nfsync_on_close=1\nloops=2", "fio syncs twice after each pass"),
             ("rw=write\nzero_buffers", "zero_buffers is not supported: the engine"),
             ("rw=randrw\nrwmixread=100", "the job has one direction"),
