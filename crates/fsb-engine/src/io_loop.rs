@@ -193,9 +193,9 @@ impl<'s> IoLoop<'s> {
     }
 
     /// Syncs each open file.
-    pub(crate) fn flush_held(&mut self) -> Result<(), EngineError> {
+    pub(crate) fn flush_held(&mut self, what: Flush) -> Result<(), EngineError> {
         for (index, file) in self.session.io_options.files.all().enumerate().take(self.session.held.len()) {
-            self.flush(self.session.held[index], file, Flush::All)?;
+            self.flush(self.session.held[index], file, what)?;
         }
         Ok(())
     }

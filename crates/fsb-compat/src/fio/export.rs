@@ -429,6 +429,9 @@ fn possible(direction: Direction, piece: &Piece) -> Result<(), String> {
     if piece.flag("sync_last") {
         return refuse("fio does not sync after the last write");
     }
+    if piece.flag("sync_passes") || piece.flag("end_fdatasync") {
+        return refuse("fio has no option for the syncs at the end of passes");
+    }
     if piece.word("random_distribution") == "zipf:1" {
         return refuse("fio has no Zipf distribution with the exponent 1");
     }

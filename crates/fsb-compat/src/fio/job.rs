@@ -404,6 +404,17 @@ struct Backend {
     direct: bool,
 }
 
+impl Backend {
+    /// Returns how fio's I/O engine queues a sync like a request. `None` if it calls fsync, as fsb does.
+    fn queues_syncs(self) -> Option<&'static str> {
+        match self.name {
+            "uring" | "uring-direct" => Some("submits the sync to the ring"),
+            "posix-aio" => Some("queues the sync with aio_fsync"),
+            _ => None,
+        }
+    }
+}
+
 /// The files of each process of a job.
 #[derive(Debug, Clone, Copy)]
 struct Files {
@@ -415,6 +426,21 @@ struct Files {
     /// Whether the job takes the next record of each file in turn.
     takes_turns: bool,
     /// Whether bytes after the last record are left, which are less than one.
+    leaves_rest: bool,
+}
+
+/// The way in which a job ends, as far as it decides the syncs.
+#[derive(Debug, Clone, Copy)]
+struct JobEnd {
+    /// The line of the option that decides the amount.
+    line: usize,
+    /// Whether the job goes over its files more than once before its bytes end it. fio syncs at the end of each pass.
+    passes: bool,
+    /// Whether records may be drawn again and again, so that no pass ends.
+    is_drawn: bool,
+    /// Whether several requests are in flight.
+    is_queued: bool,
+    /// Whether bytes are left after the last record, so that fio looks for another one.
     leaves_rest: bool,
 }
 
@@ -506,7 +532,7 @@ impl Reader {
         if let Some(exit) = self.options.get("exitall")
             && self.is_alone
             && exit.value != "0"
-            && !self.options.contains_key("numjobs")
+            && self.options.get("numjobs").is_none_or(|number| number.value == "1")
         {
             self.note(exit.line, "exitall has no effect: the file has one process");
             self.options.remove("exitall");
@@ -759,14 +785,16 @@ impl Reader {
 
     /// Returns the engine's backend.
     fn backend(&mut self, section: usize) -> Option<Backend> {
-        let (_, direct) = self.is_set("direct", false);
-        let (line, buffered) = self.is_set("buffered", !direct);
-        if buffered == direct {
+        let (direct, buffered) = (self.flag("direct"), self.flag("buffered"));
+        if let (Some((_, direct)), Some((line, buffered))) = (direct, buffered)
+            && direct == buffered
+        {
             self.refuse(line, "buffered: it contradicts direct: leave one of them out");
         }
+        let direct = direct.map_or(buffered.is_some_and(|(_, buffered)| !buffered), |(_, direct)| direct);
         let engine = self.options.remove("ioengine");
         let (line, engine) = engine.map_or((section, "psync".to_owned()), |option| (option.line, option.value));
-        let hipri = ["pvsync2"].contains(&engine.as_str()) && self.is_set("hipri", false).1;
+        let hipri = self.hipri(&engine, direct);
         if engine == "pvsync" {
             self.note(line, "ioengine: fsb calls preadv2 without flags, fio preadv");
         }
@@ -807,6 +835,24 @@ impl Reader {
         }
     }
 
+    /// Returns whether calls poll the device for their completion.
+    fn hipri(&mut self, engine: &str, direct: bool) -> bool {
+        // As in fio, other engines do not know the option.
+        if !["pvsync2", "io_uring"].contains(&engine) {
+            return false;
+        }
+        let (line, hipri) = self.is_set("hipri", false);
+        if hipri && engine == "pvsync2" && !direct {
+            self.note(line, "hipri has no effect: fio sets RWF_HIPRI, which the page cache ignores, and fsb does not");
+        } else if hipri && engine == "io_uring" {
+            self.refuse(
+                line,
+                "hipri: the engine does not poll the completions of io_uring: leave it out, or use pvsync2",
+            );
+        }
+        hipri
+    }
+
     /// Returns the files of each process.
     fn files(&mut self, section: usize, access: Access, record: u64, processes: u32) -> Option<Files> {
         let is_given = ["size", "filesize"].iter().any(|name| self.options.contains_key(*name));
@@ -820,6 +866,7 @@ impl Reader {
         let (offset_line, offset) = self.offset("offset").unwrap_or((section, 0));
         let increment = self.offset("offset_increment").filter(|(_, increment)| *increment > 0);
         let files = self.number("nrfiles", MOST_FILES).map_or(1, |(_, files)| files);
+        let order_line = self.options.get("file_service_type").map_or(section, |order| order.line);
         let order = self.options.remove("file_service_type").map(|option| option.value);
         if let Some((line, open)) = self.number("openfiles", 1 << 20)
             && open < files
@@ -829,7 +876,11 @@ impl Reader {
         // fio's default takes the next record of each file in turn.
         let in_turn = files > 1 && !access.random && matches!(order.as_deref(), None | Some("roundrobin"));
         let takes_turns = in_turn && !access.is_mix() && !access.backward;
-        if files > 1 && access.random && order.as_deref() != Some("random") {
+        if files > 1 && access.random && !matches!(order.as_deref(), None | Some("random" | "roundrobin")) {
+            let message =
+                "file_service_type: the engine takes a file at random for each record: use random or roundrobin";
+            self.refuse(order_line, message);
+        } else if files > 1 && access.random && order.as_deref() != Some("random") {
             self.note(section, "nrfiles: fsb takes a file at random for each record, fio the next one");
         } else if files > 1 && !access.random && !takes_turns && order.as_deref() != Some("sequential") {
             self.refuse(section, "nrfiles: the engine takes files in another order: add file_service_type=sequential");
@@ -837,7 +888,11 @@ impl Reader {
         // The size of a file that exists decides like `filesize`.
         let known = each.or(self.shared.as_ref().filter(|_| files == 1).map(|shared| (section, shared.bytes)));
         let (line, length, file_size) = match (size, known) {
-            (Some((line, FileShare::Bytes(size))), known) => (line, size / files, known.map(|(_, file)| file)),
+            (Some((line, FileShare::Bytes(size))), known) => {
+                // As in fio, the size that is given for a file limits the bytes of the job.
+                let most = each.map_or(u64::MAX, |(_, file)| file.saturating_sub(offset));
+                (line, (size / files).min(most), known.map(|(_, file)| file))
+            }
             (Some((line, FileShare::Percent(percent))), Some((_, file))) => {
                 let share = (u128::from(file) * u128::from(percent) / 100) as u64;
                 (line, share.min(file.saturating_sub(offset)) / record * record, Some(file))
@@ -964,7 +1019,8 @@ impl Reader {
         let hint = self.hint(access, backend);
         let (cache, evict) = self.cache(backend.direct, is_new);
         let pass = files.count.saturating_mul(files.size / record);
-        let Amount { line: amount_line, operations, seconds, is_timed } = self.amount(line, access, &records, pass)?;
+        let Amount { line: amount_line, operations, seconds, is_timed, asked } =
+            self.amount(line, access, &records, pass)?;
         let one_pass = operations.is_some_and(|operations| operations <= pass);
         let ramp_seconds = self.ramp(operations, backend);
         let mut params: Vec<Parameter> = vec![
@@ -976,7 +1032,16 @@ impl Reader {
             ("threads", 1.into()),
             ("cache", cache.into()),
         ];
-        params.extend(self.syncs(access, backend, &files, one_pass, is_timed));
+        let whole = operations.is_some_and(|operations| operations.is_multiple_of(pass));
+        let has_rest = asked.map_or(files.leaves_rest, |asked| asked > operations.unwrap_or(0).saturating_mul(record));
+        let job_end = JobEnd {
+            line: amount_line,
+            passes: !one_pass && !is_timed,
+            is_drawn: ["norandommap", "random_distribution"].iter().any(|name| self.options.contains_key(*name)),
+            is_queued: depth > 1,
+            leaves_rest: whole && has_rest,
+        };
+        params.extend(self.syncs(access, backend, files.count, job_end));
         params.extend(self.order(access, &records, &files, evict && !one_pass));
         params.extend(self.pace(access, &records));
         let batch = if depth > 1 { self.batch(depth) } else { None };
@@ -1020,7 +1085,7 @@ impl Reader {
         self.generator(records.sizes.is_some());
         let distribution = self.distribution(access);
         let sequential = self.sequential(access, files.count);
-        let mix = self.mix();
+        let mix = self.mix(access);
         let optional = [
             // Drawn records have no passes.
             (evicts && distribution.is_none()).then(|| ("evict_passes", true.into())),
@@ -1232,11 +1297,15 @@ impl Reader {
     /// Takes the options that decide how many requests are submitted and awaited together. Returns the number that is
     /// awaited together.
     fn batch(&mut self, depth: u64) -> Option<u64> {
-        const TOGETHER: &str = "has no effect: fsb submits all requests that are due in one call";
-        for name in ["iodepth_batch", "iodepth_low"] {
-            if let Some((line, _)) = self.number(name, 4096) {
-                self.note(line, format!("{name} {TOGETHER}"));
-            }
+        if let Some((line, _)) = self.number("iodepth_batch", 4096) {
+            self.note(line, "iodepth_batch has no effect: fsb submits all requests that are due in one call");
+        }
+        if let Some((line, low)) = self.number("iodepth_low", 4096)
+            && low < depth
+        {
+            let message = "iodepth_low: the engine fills its queue after each completion, and waits for no mark: use \
+                           iodepth_batch_complete_min, or leave it out";
+            self.refuse(line, message);
         }
         if let Some((line, _)) = self.value("iodepth_batch_complete_max", "a number", |value| value.parse::<u64>().ok())
         {
@@ -1245,6 +1314,12 @@ impl Reader {
         let least = self.value("iodepth_batch_complete_min", "a number up to iodepth", |value| {
             value.parse::<u64>().ok().filter(|least| *least <= depth)
         });
+        if let Some((line, 0)) = least {
+            self.note(
+                line,
+                "iodepth_batch_complete_min has no effect: fsb waits for a completion, fio with 0 asks for some",
+            );
+        }
         least.map(|(_, least)| least).filter(|least| *least > 1)
     }
 
@@ -1307,33 +1382,36 @@ impl Reader {
         let seconds = seconds.map(|(_, seconds)| seconds).filter(|seconds| *seconds > 0.0);
         let (timed, time_based) = self.is_set("time_based", false);
         let line = io_size.map(|(line, _)| line).or(loops.map(|(line, _)| line)).unwrap_or(section);
+        if let Some((line, _)) = &records.sizes
+            && access.random
+            && records.write_sizes.is_some()
+            && !self.options.contains_key("norandommap")
+            && !(time_based && seconds.is_some())
+        {
+            let message = "bs: fio counts records of both sizes in one map, so its job ends before it has moved its bytes: add \
+                           norandommap, or time_based with a runtime";
+            self.refuse(*line, message);
+        }
         if time_based && seconds.is_some() {
-            return Some(Amount { line: timed, operations: None, seconds, is_timed: true });
+            return Some(Amount { line: timed, operations: None, seconds, is_timed: true, asked: None });
         }
         if time_based {
             self.note(timed, "time_based has no effect: the job has no runtime, as in fio");
         }
-        let records = io_size.map_or(pass, |(_, bytes)| bytes / record);
-        if records == 0 {
-            self.refuse(line, format!("io_size: it is less than bs, {record}"));
-            return None;
-        }
-        let operations = records.saturating_mul(loops.map_or(1, |(_, loops)| loops));
-        let operations = number.map_or(operations, |(_, number)| operations.min(number));
-        Some(Amount { line, operations: Some(operations), seconds, is_timed: false })
+        // As in fio, both are amounts of one loop, and the job ends with the record that reaches its bytes.
+        let loops = loops.map_or(1, |(_, loops)| loops);
+        let asked = io_size.map(|(_, bytes)| bytes.saturating_mul(loops));
+        let operations = asked.map_or(pass.saturating_mul(loops), |bytes| {
+            // At the end of a pass, fio begins no other one for less than a record.
+            let is_pass = bytes >= record && (bytes / record).is_multiple_of(pass);
+            if is_pass { bytes / record } else { bytes.div_ceil(record) }
+        });
+        let operations = number.map_or(operations, |(_, number)| operations.min(number.saturating_mul(loops)));
+        Some(Amount { line, operations: Some(operations), seconds, is_timed: false, asked })
     }
 
     /// Returns the parameters of the syncs between the writes and at the end.
-    fn syncs(
-        &mut self,
-        access: Access,
-        backend: Backend,
-        all: &Files,
-        one_pass: bool,
-        is_timed: bool,
-    ) -> Vec<Parameter> {
-        // fio syncs at the end of each loop, but only once if the time ends the job.
-        let (files, loops) = (all.count, !one_pass && !is_timed);
+    fn syncs(&mut self, access: Access, backend: Backend, files: u64, job_end: JobEnd) -> Vec<Parameter> {
         let number = |value: &str| value.parse::<u64>().ok().filter(|number| *number <= 1 << 32);
         let mut given = Vec::new();
         for call in ["fsync", "fdatasync"] {
@@ -1341,15 +1419,7 @@ impl Reader {
             given.extend(found.map(|(line, every)| (line, call, every)));
         }
         let range = self.value("sync_file_range", "steps and a number of writes, such as write:8", file_range);
-        let mut end = self.flag("end_fsync").filter(|(_, end)| *end).map(|_| "end_fsync");
-        if let Some((line, true)) = self.flag("fsync_on_close") {
-            end = end.or(Some("fsync_on_close"));
-            if files > 1 && access.direction != Direction::Read {
-                let message = "fsync_on_close: fio closes each of several files after its last record, the engine all at \
-                               the end: use end_fsync=1, or one file";
-                self.refuse(line, message);
-            }
-        }
+        let end = self.end_sync(access, files, job_end);
         // As in fio, a job that only reads syncs nothing.
         if access.direction == Direction::Read {
             return Vec::new();
@@ -1365,8 +1435,13 @@ impl Reader {
             [(_, _, every), ..] if backend.name == "mmap" => params.push(("fdatasync", every.into())),
             [(_, call, every), ..] => params.push((call, every.into())),
         }
+        if let [(line, call, _), ..] = given[..]
+            && let Some(how) = backend.queues_syncs()
+        {
+            self.note(line, format!("{call}: fio {how}, fsb calls {call} and submits no request meanwhile"));
+        }
         // fio syncs before it finds that the rest is less than a record.
-        if all.leaves_rest && one_pass && !params.is_empty() {
+        if job_end.leaves_rest && !params.is_empty() {
             params.push(("sync_last", true.into()));
         }
         if let Some((line, (steps, every))) = range.filter(|(_, (_, every))| *every > 0) {
@@ -1375,16 +1450,56 @@ impl Reader {
             }
             params.extend([("sync_file_range", every.into()), ("range_steps", steps.into())]);
         }
-        match end {
-            None => {}
-            Some(end) if loops && !params.is_empty() => {
-                let message = format!("{end}: fio syncs after each pass, too: leave it out, or the other syncs");
-                self.refuse(0, message);
+        if let Some(line) = end {
+            match (job_end.passes && job_end.is_queued, params.is_empty()) {
+                (true, false) => self.refuse(
+                    line,
+                    "end_fsync: with several requests in flight, the engine does not sync after each pass as fio does: leave \
+                     it out, or the other syncs, or use iodepth=1",
+                ),
+                (true, true) if files > 1 => {
+                    self.refuse(line, "end_fsync: fio syncs each file after each pass: use one file, or iodepth=1");
+                }
+                (true, true) => params.push(("durability", "end".into())),
+                (false, _) if backend.name == "mmap" => params.push(("end_fdatasync", true.into())),
+                (false, _) => params.push(("end_fsync", true.into())),
             }
-            Some(_) if loops => params.push(("durability", "end".into())),
-            Some(_) => params.push(("end_fsync", true.into())),
+        }
+        if job_end.passes && !params.is_empty() {
+            self.check_passes(access, end, job_end);
+            if !job_end.is_drawn && !job_end.is_queued {
+                params.push(("sync_passes", true.into()));
+            }
         }
         params
+    }
+
+    /// Refuses syncs in a job of several passes that end at other places in fio.
+    fn check_passes(&mut self, access: Access, end: Option<usize>, job_end: JobEnd) {
+        if access.is_mix() {
+            let message = "the job reads and writes in several passes with syncs, and fio ends passes of a mix elsewhere: \
+                           leave out the syncs, or use one pass";
+            self.refuse(end.unwrap_or(job_end.line), message);
+        } else if let Some(line) = end.filter(|_| job_end.is_drawn) {
+            let message = "end_fsync: without a random map, fio syncs once for each loop, and the engine once: leave out \
+                           loops, or the option that draws records again";
+            self.refuse(line, message);
+        }
+    }
+
+    /// Takes the options of the sync at the end. Returns the line of one that is set.
+    fn end_sync(&mut self, access: Access, files: u64, job_end: JobEnd) -> Option<usize> {
+        let end = self.flag("end_fsync").filter(|(_, end)| *end).map(|(line, _)| line);
+        let Some((line, true)) = self.flag("fsync_on_close") else { return end };
+        if access.direction != Direction::Read && files > 1 {
+            let message = "fsync_on_close: fio closes each of several files after its last record, the engine all at \
+                           the end: use end_fsync=1, or one file";
+            self.refuse(line, message);
+        }
+        if access.direction != Direction::Read && job_end.passes {
+            self.refuse(line, "fsync_on_close: fio syncs twice after each pass but the last: use end_fsync=1");
+        }
+        end.or(Some(line))
     }
 
     /// Returns the seconds whose records fio discards.
@@ -1530,10 +1645,18 @@ impl Reader {
     }
 
     /// Returns the per cent of reads. As in fio, it has no effect on a job of one direction.
-    fn mix(&mut self) -> u64 {
-        let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| (1..100).contains(percent));
-        let reads = self.value("rwmixread", "a number from 1 to 99", percent);
-        let writes = self.value("rwmixwrite", "a number from 1 to 99", percent);
+    fn mix(&mut self, access: Access) -> u64 {
+        let percent = |value: &str| value.parse::<u64>().ok().filter(|percent| *percent <= 100);
+        let reads = self.value("rwmixread", "a number from 0 to 100", percent);
+        let writes = self.value("rwmixwrite", "a number from 0 to 100", percent);
+        for (line, percent) in [reads, writes].into_iter().flatten() {
+            if access.is_mix() && [0, 100].contains(&percent) {
+                self.refuse(
+                    line,
+                    "rwmixread, rwmixwrite: the job has one direction: use rw=read, write, randread or randwrite",
+                );
+            }
+        }
         match (reads, writes) {
             (Some((line, reads)), Some((_, writes))) if reads + writes != 100 => {
                 self.refuse(line, "rwmixread: it contradicts rwmixwrite: leave one of them out");
@@ -1580,6 +1703,8 @@ struct Amount {
     seconds: Option<f64>,
     /// Whether only the time ends it.
     is_timed: bool,
+    /// The bytes of `io_size` in all loops.
+    asked: Option<u64>,
 }
 
 /// Parses the rates of reads and writes. One number holds for both. 0, as an empty number, sets no limit.
@@ -1775,7 +1900,7 @@ mod tests {
         assert!(problem("rw=write\noverwrite=1\nnrfiles=2").contains("add file_service_type=sequential"));
         assert!(problem("rw=randread:8").contains("use percentage_random"));
         assert!(problem("rw=read:4k").contains("only rw=read:-STEP has a step"));
-        assert!(problem("exitall\nnumjobs=2").contains("it ends jobs that others would still measure"));
+        assert!(problem("exitall\nnumjobs=2").contains("fio ends the other processes with the first one"));
         assert!(problem("size=50%").starts_with("3: size: in fio a percentage is one of the size"));
         assert_eq!(problems("size=1m\n")[0], "1: size: the option precedes all sections: write [global] before it");
         assert_eq!(problems("[global]\nsize=1m\n"), ["2: the file has no job: add a section such as [job1]"]);
@@ -1804,7 +1929,16 @@ mod tests {
             [Some(json!(8)), Some(json!("wait_before+write"))]
         );
         assert_eq!(param("rw=randwrite\nend_fsync=1\ntime_based\nruntime=5\nfsync=4", "end_fsync"), Some(json!(true)));
-        assert_eq!(param("rw=write\nend_fsync=1\nloops=2", "durability"), Some(json!("end")));
+        let passes = |options: &str| {
+            ["end_fsync", "end_fdatasync", "sync_passes", "durability"].map(|name| param(options, name).is_some())
+        };
+        assert_eq!(passes("rw=write\nend_fsync=1\nloops=2"), [true, false, true, false]);
+        assert_eq!(passes("rw=write\nfsync=4\nio_size=2m"), [false, false, true, false]);
+        assert_eq!(passes("rw=write\nfsync=4\nioengine=mmap\nend_fsync=1"), [false, true, false, false]);
+        assert_eq!(passes("rw=randwrite\nnorandommap\nfsync=4\nloops=2"), [false; 4]);
+        let queued = "rw=write\nioengine=libaio\niodepth=4\nend_fsync=1";
+        assert_eq!(passes(queued), [true, false, false, false]);
+        assert_eq!(passes(&format!("{queued}\nloops=2")), [false, false, false, true]);
         assert_eq!(param("rw=write\nsync=1\ndirect=1\nioengine=libaio", "open_sync"), Some(json!("osync")));
         assert_eq!(param("rw=write\nbs=2300\nfdatasync=1", "sync_last"), Some(json!(true)));
         assert_eq!(job("rw=write\nbs=2300").operations, Some((1 << 20) / 2300));
@@ -1823,7 +1957,27 @@ mod tests {
     fn syncs_rates_and_think_times_that_the_engine_does_otherwise_are_refused() {
         for (options, expected) in [
             ("rw=write\nfsync=1\nfdatasync=1", "leave out fdatasync"),
-            ("rw=write\nfsync=1\nend_fsync=1\nloops=2", "fio syncs after each pass"),
+            (
+                "rw=write\nfsync=1\nend_fsync=1\nloops=2\nioengine=libaio\niodepth=4",
+                "5: end_fsync: with several requests",
+            ),
+            (
+                "rw=write\nend_fsync=1\nloops=2\nioengine=libaio\niodepth=4\nnrfiles=2",
+                "fio syncs each file after each pass",
+            ),
+            ("rw=randrw\nio_size=2m\nfsync=4", "4: the job reads and writes in several passes"),
+            ("rw=randwrite\nnorandommap\nloops=2\nend_fsync=1", "without a random map, fio syncs once"),
+            ("rw=write\nfsync_on_close=1\nloops=2", "fio syncs twice after each pass"),
+            ("rw=write\nzero_buffers", "zero_buffers is not supported: the engine"),
+            ("rw=randrw\nrwmixread=100", "the job has one direction"),
+            ("ioengine=libaio\niodepth=8\niodepth_low=4", "fills its queue after each completion"),
+            (
+                "rw=randread\nnrfiles=2\nfile_service_type=sequential",
+                "5: file_service_type: the engine takes a file at random",
+            ),
+            ("ioengine=io_uring\nhipri=1", "does not poll the completions of io_uring"),
+            ("rw=randrw\nbs=4k,16k", "counts records of both sizes in one map"),
+            ("direct=1\nbuffered=1", "it contradicts direct"),
             ("rw=write\nfsync=4\nnrfiles=2\nfile_service_type=sequential", "use one file"),
             ("rw=write\nfsync=4\nsync_file_range=write:8", "no fsync"),
             ("rw=write\nsync_file_range=read:8", "give steps and a number of writes"),
@@ -1856,12 +2010,12 @@ mod tests {
         assert_eq!(param("rw=randread\nrandom_distribution=zipf", "random_distribution"), Some(json!("zipf:1.1")));
         let sizes = |options: &str| ["block_size", "record_sizes", "write_sizes"].map(|name| param(options, name));
         assert_eq!(
-            sizes("rw=randrw\nbs=4k,16k"),
+            sizes("rw=randrw\nbs=4k,16k\nnorandommap"),
             [Some(json!(4096)), Some(json!("4096/100")), Some(json!("16384/100"))]
         );
         assert_eq!(sizes("rw=randwrite\nbs=4k,16k"), [Some(json!(16384)), None, None]);
         assert_eq!(
-            sizes("rw=randrw\nbsrange=4k-4k,4k-32k\nioengine=libaio\ndirect=1\niodepth=8"),
+            sizes("rw=randrw\nnorandommap\nbsrange=4k-4k,4k-32k\nioengine=libaio\ndirect=1\niodepth=8"),
             [Some(json!(4096)), Some(json!("4096/100")), Some(json!("4096-32768"))]
         );
         assert_eq!(
@@ -1960,6 +2114,9 @@ mod tests {
         assert_eq!(of("filesize=4m\nsize=50%\noffset=3m"), [[4 * MIB, 3 * MIB, MIB]]);
         assert_eq!(of("filesize=4m\nsize=100%"), [[4 * MIB, 0, 0]]);
         assert_eq!(of("filesize=4m\nsize=1m"), [[4 * MIB, 0, MIB]]);
+        assert_eq!(of("filesize=256k"), [[MIB / 4, 0, 0]]);
+        assert_eq!(of("size=1m\nfilesize=1m\noffset=256k"), [[MIB, MIB / 4, 3 * MIB / 4]]);
+        assert_eq!(job("rw=randread\nfilesize=256k\nnrfiles=2").operations, Some(128));
         assert_eq!(of("size=1m\nbs=3k"), [[(1 << 20) / 3072 * 3072, 0, 0]]);
         // Without a name each process has a file of its own, which ends with its part.
         let own = of("size=1m\noffset_increment=2m\nnumjobs=3");
@@ -2046,6 +2203,7 @@ mod tests {
         let zoned = job("rw=randread\ninvalidate=0\nrandom_distribution=zoned:80/20:20/80");
         assert_eq!(zoned.workload.params["random_distribution"], json!("zoned:80/20:20/80"));
         assert_eq!(job("ioengine=sync").workload.params["backend"], json!("lseek"));
+        assert_eq!(job("ioengine=sync\nbuffered=0").workload.params["backend"], json!("lseek-direct"));
         assert_eq!(job("ioengine=sync\ndirect=1").workload.params["backend"], json!("lseek-direct"));
     }
 
@@ -2062,6 +2220,13 @@ mod tests {
         assert_eq!(params("rw=randread\ntime_based\nruntime=5\nnorandommap"), (None, false, false));
         assert_eq!(params("rw=write\ntime_based\nruntime=1\ndirect=1"), (None, false, true));
         assert_eq!(params("rw=randwrite\nio_size=2m"), (Some(512), true, true));
+        let amount = |options: &str| job(options).operations;
+        assert_eq!(jobs("[j]\nsize=82k\nio_size=82k\n")[0].operations, Some(20));
+        assert_eq!([amount("number_ios=10\nloops=2"), amount("number_ios=300\nloops=3")], [Some(20), Some(768)]);
+        assert_eq!(
+            [amount("io_size=2k"), amount("io_size=10k"), amount("io_size=10k\nloops=2")],
+            [Some(1), Some(3), Some(5)]
+        );
         let timed = job("rw=write\ntime_based\nruntime=1500ms\noverwrite=1\ndirect=1");
         assert_eq!((timed.operations, timed.seconds), (None, Some(1.5)));
         assert_eq!(job("rw=read\ntime_based").operations, Some(256));
@@ -2144,6 +2309,13 @@ mod tests {
         for (name, accepted, _) in DEFAULTS_ONLY {
             assert_eq!(notes(&format!("{name}={}", accepted[0])), Vec::<String>::new(), "{name}");
         }
+        assert!(notes("exitall\nnumjobs=1")[0].starts_with("exitall has no effect"));
+        assert!(notes("ioengine=pvsync2\nhipri")[0].starts_with("hipri has no effect: fio sets RWF_HIPRI"));
+        assert!(
+            notes("rw=write\nioengine=posixaio\nfsync=8")[0].starts_with("fsync: fio queues the sync with aio_fsync")
+        );
+        let batch = "ioengine=libaio\niodepth=4\niodepth_low=4\niodepth_batch_complete_min=0";
+        assert!(notes(batch)[0].starts_with("iodepth_batch_complete_min has no effect"));
         assert!(notes("direct=1\niodepth=4")[0].starts_with("iodepth has no effect"));
         assert!(notes("rw=read\ntime_based")[0].starts_with("time_based has no effect"));
         assert!(notes("rw=read\nsync=1")[0].starts_with("sync has no effect"));

@@ -84,7 +84,6 @@ pub(super) const OF_WORK: &[&str] = &[
     "time_based",
     "verify",
     "verify_fatal",
-    "zero_buffers",
 ];
 
 /// The reasons why options have no effect on the work.
@@ -169,7 +168,7 @@ pub(super) const DEFAULTS_ONLY: &[(&str, &[&str], &str)] = &[
     ("cgroup_nodelete", &["0"], "fsb makes no cgroups for jobs"),
     ("create_only", &["0"], "it makes files and measures nothing"),
     ("dedupe_mode", &["repeat"], "fsb repeats blocks"),
-    ("exitall", &["0"], "it ends jobs that others would still measure"),
+    ("exitall", &["0"], "fio ends the other processes with the first one, the engine lets each do its work"),
     ("fill_device", &["0"], "fsb checks before a job that its files fit: use size"),
     ("file_append", &["0"], "fsb makes new files for each job: leave it out"),
     ("flow", &["0"], "the engine runs jobs at their own pace: use rate"),
@@ -197,6 +196,7 @@ pub(super) const DEFAULTS_ONLY: &[(&str, &[&str], &str)] = &[
     ("verify_only", &["0"], "fsb uses no existing files"),
     ("write_barrier", &["0"], "use fsync=N"),
     ("write_hint", &["none"], "the engine gives the kernel no hints"),
+    ("zero_buffers", &["0"], "the engine writes bytes that differ: leave it out"),
     ("zonemode", &["none"], "the engine visits files without zones: use random_distribution=zoned or offset"),
 ];
 

@@ -26,12 +26,14 @@ pub(super) struct Between {
     syncs: Option<(Flush, u64)>,
     /// Whether such a call also follows the last write.
     syncs_last: bool,
+    /// Whether the syncs also belong to the end of each pass.
+    syncs_passes: bool,
     /// The flags of sync_file_range, and the number of writes before it.
     ranges: Option<(u32, u64)>,
     /// Nanoseconds of a think time, and the operations before it.
     think_time: Option<(u64, u64)>,
-    /// Whether the worker syncs its files after the last operation.
-    end_fsync: bool,
+    /// The call with which the worker syncs its files after the last operation.
+    end: Option<Flush>,
     /// Bytes per second of reads and of writes. `None` if the direction does not wait.
     bandwidth: [Option<u64>; 2],
 }
@@ -50,6 +52,9 @@ const RANGE_STEPS: [(&str, u32); 7] = [
 
 /// The parameters of the bandwidth of reads and of writes.
 const BANDWIDTH: [&str; 2] = ["read_bandwidth", "write_bandwidth"];
+
+/// The parameters of the sync after the last operation.
+const END: [(&str, Flush); 2] = [("end_fsync", Flush::All), ("end_fdatasync", Flush::Data)];
 
 /// The index of a direction in [`Between::bandwidth`].
 fn index(kind: OperationKind) -> usize {
@@ -81,7 +86,10 @@ pub(super) fn parameters(writes: bool) -> Vec<Parameter> {
     ));
     if writes {
         let about = "sync the files after the last operation of a worker, inside the clock";
-        all.extend(group(ParameterGroup::State, [Parameter::flag("end_fsync", about)]));
+        let end = Parameter::flag("end_fsync", about);
+        let about = "call fdatasync for the files after the last operation of a worker, inside the clock";
+        let end_data = Parameter::flag("end_fdatasync", about).needs(Needs::Absent("end_fsync"));
+        all.extend(group(ParameterGroup::State, [end, end_data]));
         let about = "writes of a worker after which it calls fsync before its next operation";
         let fsync = Parameter::new("fsync", Number(1..=MOST), Absent, about);
         let about = "writes of a worker after which it calls fdatasync before its next operation";
@@ -91,7 +99,10 @@ pub(super) fn parameters(writes: bool) -> Vec<Parameter> {
         let steps = Parameter::word("range_steps", &RANGE_STEPS, |(name, _)| name, "steps of sync_file_range");
         let steps = steps.needs(Needs::Given("sync_file_range"));
         let last = Parameter::flag("sync_last", "call fsync or fdatasync also if the last write is due for it");
-        all.extend(group(ParameterGroup::State, [fsync, fdatasync, last, range, steps]));
+        let about =
+            "sync at the end of each pass too: the calls that are due, before and after it, and those of the end";
+        let passes = Parameter::flag("sync_passes", about);
+        all.extend(group(ParameterGroup::State, [fsync, fdatasync, last, passes, range, steps]));
     }
     all
 }
@@ -131,21 +142,33 @@ impl Between {
                 return Err(reader.error("sync_file_range", "the writes of one file have a range: use files = 1"));
             }
         }
-        let end_fsync = writes && reader.flag("end_fsync")?;
-        if end_fsync && (spec.durability != Durability::None || spec.files_per_process() > HELD_FILES) {
-            let message = format!("the durability syncs too, or the files are more than {HELD_FILES}: leave it out");
-            return Err(reader.error("end_fsync", message));
+        let mut end = None;
+        for (key, flush) in END {
+            if !writes || !reader.flag(key)? {
+                continue;
+            }
+            end = Some(flush);
+            if spec.durability != Durability::None || spec.files_per_process() > HELD_FILES {
+                let message =
+                    format!("the durability syncs too, or the files are more than {HELD_FILES}: leave it out");
+                return Err(reader.error(key, message));
+            }
+        }
+        let syncs_passes = writes && reader.flag("sync_passes")?;
+        if syncs_passes && (spec.depth > 1 || (syncs.is_none() && ranges.is_none() && end.is_none())) {
+            let message = "only syncs between the writes or at the end, with depth = 1, belong to passes";
+            return Err(reader.error("sync_passes", message));
         }
         let mut bandwidth = [None; 2];
         for (name, bytes) in BANDWIDTH.into_iter().zip(&mut bandwidth) {
             *bytes = reader.take(name).is_some().then(|| reader.number(name)).transpose()?;
         }
-        Ok(Between { syncs, syncs_last, ranges, think_time, end_fsync, bandwidth })
+        Ok(Between { syncs, syncs_last, syncs_passes, ranges, think_time, end, bandwidth })
     }
 
     /// Returns whether operations follow each other without anything in between.
     pub(super) fn is_nothing(&self) -> bool {
-        self.syncs.is_none() && self.ranges.is_none() && self.think_time.is_none() && self.bandwidth == [None; 2]
+        !self.syncs() && !self.syncs_passes && self.think_time.is_none() && self.bandwidth == [None; 2]
     }
 
     /// Returns whether the call between writes also follows the last one if it is due.
@@ -153,9 +176,19 @@ impl Between {
         self.syncs_last
     }
 
+    /// Returns whether the syncs also belong to the end of each pass.
+    pub(super) fn syncs_passes(&self) -> bool {
+        self.syncs_passes
+    }
+
     /// Returns whether a worker syncs its files after the last operation.
     pub(super) fn ends_with_sync(&self) -> bool {
-        self.end_fsync
+        self.end.is_some()
+    }
+
+    /// Returns the call that syncs the files at the end. As in fio, none follows another sync.
+    pub(super) fn end_sync(&self, turns: &Turns) -> Option<Flush> {
+        self.end.filter(|_| !turns.is_synced)
     }
 
     /// Returns whether the worker syncs between operations.
@@ -177,9 +210,11 @@ impl Between {
             Some((ns, every)) => label += &format!(", think time {} after {every}", duration(ns)),
         }
         label += &self.ranges.map(|(_, every)| format!(", sync_file_range after {every} writes")).unwrap_or_default();
-        if self.end_fsync {
-            label += ", synced at the end";
-        }
+        label += match self.end {
+            _ if self.syncs_passes => ", synced after each pass",
+            Some(_) => ", synced at the end",
+            None => "",
+        };
         for (name, bytes) in ["reads", "writes"].into_iter().zip(self.bandwidth) {
             label += &bytes.map(|bytes| format!(", {name} at {}/s", Bytes(bytes))).unwrap_or_default();
         }
@@ -205,8 +240,11 @@ impl Between {
         if self.syncs_last {
             params.insert("sync_last".to_owned(), true.into());
         }
-        if self.end_fsync {
-            params.insert("end_fsync".to_owned(), true.into());
+        if self.syncs_passes {
+            params.insert("sync_passes".to_owned(), true.into());
+        }
+        if let Some((name, _)) = END.iter().find(|(_, flush)| self.end == Some(*flush)) {
+            params.insert((*name).to_owned(), true.into());
         }
         for (name, bytes) in BANDWIDTH.into_iter().zip(self.bandwidth) {
             params.extend(bytes.map(|bytes| (name.to_owned(), bytes.into())));
@@ -242,17 +280,26 @@ pub(super) struct MovedRecord {
     pub(super) bytes: u64,
 }
 
+/// A sync before the next operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DueSync {
+    /// The file of an item.
+    File(u64, Flush),
+    /// The first item, the end and the flags of a sync_file_range.
+    Range(u64, u64, u32),
+}
+
 /// The operations of one worker so far.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     writes: u64,
     operations: u64,
-    /// The record whose file is synced before the next operation.
-    unsynced: Option<u64>,
-    /// The first and the end of the items that were written since the last sync_file_range.
+    /// The last record that was written.
+    last_written: Option<u64>,
+    /// The first and the end of the items that were written since the last sync.
     written: Option<(u64, u64)>,
-    /// Whether sync_file_range precedes the next operation.
-    range_is_due: bool,
+    /// Whether no operation followed the last sync.
+    is_synced: bool,
     /// The time of the first operation, and the bytes of reads and of writes since then.
     begun: u64,
     moved: [u64; 2],
@@ -262,6 +309,11 @@ impl Turns {
     /// Returns the state of a worker that begins now.
     pub(super) fn begin(recorder: &ThreadRecorder<'_>) -> Turns {
         Turns { begun: recorder.last(), ..Turns::default() }
+    }
+
+    /// Begins a pass. As in fio, it can begin with the sync that ended the last one.
+    pub(super) fn begin_pass(&mut self) {
+        self.is_synced = false;
     }
 }
 
@@ -274,25 +326,37 @@ impl Between {
         writer: &mut IoLoop<'_>,
         recorder: &mut ThreadRecorder<'_>,
     ) -> Result<(), EngineError> {
-        if let Some((first, end, flags)) = self.take_range(turns) {
-            recorder.sync((end - first) * writer.record_size(), || writer.flush_range(first..end, flags))?;
+        match self.take_due(turns) {
+            None => Ok(()),
+            Some(DueSync::File(item, flush)) => {
+                let every = self.syncs.map_or(1, |(_, every)| every);
+                recorder.sync(every.saturating_mul(writer.record_size()), || writer.flush_file_of(item, flush))
+            }
+            Some(DueSync::Range(first, end, flags)) => {
+                recorder.sync((end - first) * writer.record_size(), || writer.flush_range(first..end, flags))
+            }
         }
-        let Some((item, flush)) = self.take_sync(turns) else { return Ok(()) };
-        let every = self.syncs.map_or(1, |(_, every)| every);
-        recorder.sync(every.saturating_mul(writer.record_size()), || writer.flush_file_of(item, flush))
     }
 
-    /// Returns the item whose file is to be synced before the next operation, and the call.
-    pub(super) fn take_sync(&self, turns: &mut Turns) -> Option<(u64, Flush)> {
-        let (flush, _) = self.syncs?;
-        turns.unsynced.take().map(|item| (item, flush))
-    }
-
-    /// Returns the first item, the end and the flags of a sync_file_range before the next operation.
-    pub(super) fn take_range(&self, turns: &mut Turns) -> Option<(u64, u64, u32)> {
-        let (flags, _) = self.ranges.filter(|_| turns.range_is_due)?;
-        turns.range_is_due = false;
-        turns.written.take().map(|(first, end)| (first, end, flags))
+    /// Returns the sync before the next operation. As in fio, one sync precedes an operation at most, and one before
+    /// a read is due again before the operation that follows the read.
+    pub(super) fn take_due(&self, turns: &mut Turns) -> Option<DueSync> {
+        if !self.syncs() || turns.is_synced {
+            return None;
+        }
+        let item = turns.last_written?;
+        let file = self.syncs.filter(|(_, every)| turns.writes.is_multiple_of(*every));
+        let range = self.ranges.filter(|(_, every)| turns.writes.is_multiple_of(*every));
+        if file.is_none() && range.is_none() {
+            return None;
+        }
+        turns.is_synced = true;
+        let written = turns.written.take();
+        match (file, range.zip(written)) {
+            (Some((flush, _)), _) => Some(DueSync::File(item, flush)),
+            (None, Some(((flags, _), (first, end)))) => Some(DueSync::Range(first, end, flags)),
+            (None, None) => None,
+        }
     }
 
     /// Returns the nanoseconds of a think time.
@@ -351,15 +415,13 @@ impl Between {
     pub(super) fn count(&self, turns: &mut Turns, record: MovedRecord, kind: OperationKind) -> bool {
         let MovedRecord { item, items, bytes } = record;
         turns.operations += 1;
+        turns.is_synced = false;
         turns.moved[index(kind)] += bytes;
         if kind == OperationKind::Write {
             turns.writes += 1;
-            if self.syncs.is_some_and(|(_, every)| turns.writes.is_multiple_of(every)) {
-                turns.unsynced = Some(item);
-            }
+            turns.last_written = Some(item);
             let (first, end) = turns.written.unwrap_or((item, item));
             turns.written = Some((first.min(item), end.max(item + items)));
-            turns.range_is_due |= self.ranges.is_some_and(|(_, every)| turns.writes.is_multiple_of(every));
         }
         self.think_time.is_some_and(|(_, every)| turns.operations.is_multiple_of(every))
     }

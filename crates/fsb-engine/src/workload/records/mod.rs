@@ -18,7 +18,7 @@ use fsb_model::{Access, Bytes, CacheState, Durability, Params};
 use hdrhistogram::Histogram;
 use rustix::fs::{Advice, OFlags};
 
-use self::between::{Between, MovedRecord, Turns};
+use self::between::{Between, DueSync, MovedRecord, Turns};
 use super::job::{Job, WorkUnit, Workload};
 use super::label;
 use super::measure::{Subject, measure_set};
@@ -1110,6 +1110,8 @@ struct ThreadState<'s> {
     closed: bool,
     /// Operations since the last sync and think time.
     since: Turns,
+    /// The pass of the last record, if the syncs belong to passes.
+    pass: u64,
     /// Latencies by direction, if they are recorded apart.
     directions: Option<Box<Directions>>,
 }
@@ -1225,10 +1227,29 @@ impl<'s> RecordThreads<'s> {
             None if one_by_one => self.move_one_by_one(state, recorder)?,
             None => state.io.run(&mut state.visits, recorder)?,
         }
-        if options.between.ends_with_sync() {
-            Self::each_writer(state, IoLoop::flush_held)?;
-            recorder.tick(OperationKind::Sync, 0);
+        self.sync_at_end(state, recorder)?;
+        state.since = Turns::default();
+        Ok(())
+    }
+
+    /// Syncs the files after the last operation of the worker, or of a pass.
+    fn sync_at_end(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let Some(flush) = self.job.options.between.end_sync(&state.since) else { return Ok(()) };
+        Self::each_writer(state, |io| io.flush_held(flush))?;
+        recorder.tick(OperationKind::Sync, 0);
+        Ok(())
+    }
+
+    /// Syncs at the end of a pass, and begins the next one, if the syncs belong to passes.
+    fn turn_pass(&self, state: &mut ThreadState<'s>, recorder: &mut ThreadRecorder<'_>) -> Result<(), EngineError> {
+        let is_end = state.visits.more() && state.visits.pass() != state.pass;
+        if !is_end || !self.job.options.between.syncs_passes() {
+            return Ok(());
         }
+        state.pass = state.visits.pass();
+        self.before(state, recorder)?;
+        self.sync_at_end(state, recorder)?;
+        state.since.begin_pass();
         Ok(())
     }
 
@@ -1247,7 +1268,10 @@ impl<'s> RecordThreads<'s> {
             thinks: false,
             pass: 0,
         };
-        io.run_fed(&mut feed, recorder)
+        let result = io.run_fed(&mut feed, recorder);
+        let Feed { since, .. } = feed;
+        state.since = since;
+        result
     }
 
     /// Moves the records with all work that belongs between two of them.
@@ -1260,6 +1284,7 @@ impl<'s> RecordThreads<'s> {
         recorder.start();
         state.since = Turns::begin(recorder);
         loop {
+            self.turn_pass(state, recorder)?;
             if state.places.is_none() {
                 state.io.begin_pass(&state.visits)?;
             }
@@ -1285,7 +1310,6 @@ impl<'s> RecordThreads<'s> {
                 break;
             }
         }
-        state.since = Turns::default();
         Self::each_loop(state, IoLoop::close_current)
     }
 
@@ -1357,7 +1381,6 @@ impl<'s> RecordThreads<'s> {
                 break;
             }
         }
-        state.since = Turns::default();
         Self::each_loop(state, IoLoop::close_current)
     }
 
@@ -1495,11 +1518,10 @@ impl QueueFeed for Feed<'_> {
         if !self.visits.more() && !between.syncs_last() {
             return QueueStep::End;
         }
-        if let Some((first, end, flags)) = between.take_range(&mut self.since) {
-            return QueueStep::SyncRange(first, end, flags);
-        }
-        if let Some((item, flush)) = between.take_sync(&mut self.since) {
-            return QueueStep::Sync(item, flush);
+        match between.take_due(&mut self.since) {
+            Some(DueSync::Range(first, end, flags)) => return QueueStep::SyncRange(first, end, flags),
+            Some(DueSync::File(item, flush)) => return QueueStep::Sync(item, flush),
+            None => {}
         }
         if std::mem::take(&mut self.thinks) {
             return QueueStep::WaitUntil(now.saturating_add(between.think_ns()));
@@ -1563,6 +1585,7 @@ impl<'s> ThreadJob for RecordThreads<'s> {
             places: self.job.member.is_sequential_mix().then_some(places),
             closed: false,
             since: Turns::default(),
+            pass: 0,
             directions: self.job.options.by_direction.then(Box::default),
         };
         if purpose == Purpose::Create && self.job.spec.durability != Durability::None {

@@ -440,10 +440,15 @@ fn syncs_follow_a_number_of_writes_and_precede_the_next_operation() {
     assert_eq!(with("rewrite", json!({"fdatasync": 4})), "open w0 w1 w2 w3 fdatasync w4 w5");
     let mixed = with("random-mix", json!({"fsync": 1, "mix": "50%"}));
     let calls: Vec<&str> = mixed.split(' ').skip(2).collect();
-    for pair in calls.windows(2) {
-        assert_eq!(pair[0].starts_with('w'), pair[1] == "fsync", "{mixed}");
+    // As in fio, a sync before a read is due again after it, as no write followed.
+    let first = calls.iter().position(|call| call.starts_with('w')).unwrap();
+    for (place, call) in calls[first..].iter().enumerate() {
+        assert_eq!(*call == "fsync", place % 2 == 1, "{mixed}");
     }
     assert!(mixed.contains('w') && mixed.contains('r'), "{mixed}");
+    // One sync precedes an operation at most.
+    let ranges = with("rewrite", json!({"fdatasync": 2, "sync_file_range": 2}));
+    assert_eq!(ranges, "open w0 w1 fdatasync w2 w3 fdatasync w4 w5");
     let workload = json!({"name": "rewrite", "file_size": "24K", "block_size": "4K", "fsync": 2});
     let (spec, job) = job(&workload);
     let context = Context { backend: Some(CallLog::leaked()), ..context(&spec, Path::new("/nowhere"), 6) };
@@ -452,6 +457,21 @@ fn syncs_follow_a_number_of_writes_and_precede_the_next_operation() {
     assert_eq!((counts, found.operations), ([Some(6), Some(2)], 6));
     assert!(job.unit().is_none() && job.profile().reaches_device);
     assert_eq!(job.profile().label, "rewrite 4K, fsync after 2 writes");
+}
+
+#[test]
+fn syncs_of_passes_end_each_pass_and_the_next_one_begins_with_those_that_are_due() {
+    let passes = |extra: serde_json::Value| {
+        let mut workload = json!({"name": "rewrite", "file_size": "16K", "block_size": "4K", "sync_passes": true});
+        workload.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        asked(&workload, 8)
+    };
+    let calls = "open w0 w1 fsync w2 w3 fsync fsync w0 w1 fsync w2 w3";
+    assert_eq!(passes(json!({"fsync": 2})), calls);
+    assert_eq!(passes(json!({"fsync": 2, "end_fsync": true})), format!("{calls} fsync"));
+    assert_eq!(passes(json!({"fsync": 3})), "open w0 w1 w2 fsync w3 w0 w1 fsync w2 w3");
+    assert_eq!(passes(json!({"end_fsync": true})), "open w0 w1 w2 w3 fsync w0 w1 w2 w3 fsync");
+    assert_eq!(passes(json!({"end_fdatasync": true})), "open w0 w1 w2 w3 fdatasync w0 w1 w2 w3 fdatasync");
 }
 
 #[test]
@@ -481,6 +501,9 @@ fn senseless_syncs_and_think_times_are_refused() {
         ("read", json!({"read_bandwidth": "1M", "rate": 5}), "read_bandwidth"),
         ("read", json!({"end_fsync": true}), "end_fsync"),
         ("rewrite", json!({"sync_last": true}), "sync_last"),
+        ("rewrite", json!({"sync_passes": true}), "sync_passes"),
+        ("rewrite", json!({"sync_passes": true, "fsync": 1, "depth": 4, "backend": "uring"}), "sync_passes"),
+        ("rewrite", json!({"end_fsync": true, "end_fdatasync": true}), "end_fdatasync"),
         ("read", json!({"open_sync": "dsync"}), "open_sync"),
         ("read", json!({"allocate": "blocks"}), "allocate"),
         ("random-mix", json!({"verify": true, "depth": 4, "backend": "uring"}), "verify"),
