@@ -1787,17 +1787,22 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 /// Parses a size as fio does. With the default `kb_base` of 1024, `k` is 1024 bytes and `kib` is 1000.
 fn bytes(text: &str, kilo: u64) -> Option<u64> {
     let text = text.to_ascii_lowercase();
+    // The engine has no larger files.
+    let fits = |bytes: &u64| (1..=1 << 60).contains(bytes);
+    if let Some(digits) = text.strip_prefix("0x") {
+        return u64::from_str_radix(digits, 16).ok().filter(fits);
+    }
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
     let other = if kilo == 1024 { 1000 } else { 1024 };
     let (prefix, base) = match unit.strip_suffix("ib") {
         Some(prefix) if !prefix.is_empty() => (prefix, other),
         Some(_) => return None,
-        None => (unit.strip_suffix('b').filter(|prefix| !prefix.is_empty()).unwrap_or(unit), kilo),
+        // fio 3.33 takes `ki` for `k`.
+        None => (unit.strip_suffix(['b', 'i']).unwrap_or(unit), kilo),
     };
     let power = ["", "k", "m", "g", "t", "p"].iter().position(|known| *known == prefix)? as u32;
     let number: u64 = number.parse().ok()?;
-    // The engine has no larger files.
-    number.checked_mul(u64::checked_pow(base, power)?).filter(|bytes| (1..=1 << 60).contains(bytes))
+    number.checked_mul(u64::checked_pow(base, power)?).filter(fits)
 }
 
 /// The longest run: a month.
@@ -2340,7 +2345,11 @@ mod tests {
             ("4KiB", 1000, Some(4096)),
             ("1g", 1024, Some(1 << 30)),
             ("0", 1024, None),
-            ("4ki", 1024, None),
+            ("4ki", 1024, Some(4096)),
+            ("1B", 1024, Some(1)),
+            ("512b", 1024, Some(512)),
+            ("0x1000", 1024, Some(4096)),
+            ("0x", 1024, None),
             ("b", 1024, None),
             ("ib", 1024, None),
             ("50%", 1024, None),

@@ -166,7 +166,7 @@ pub fn main(arguments: &Arguments) -> anyhow::Result<u8> {
     if of_targets.is_empty() {
         return Ok(gate::slower(&[Judged::all(&document)], &[]));
     }
-    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(|document| Judged::all(document)).collect();
+    let mut judged: Vec<Judged<'_>> = of_targets.iter().map(Judged::all).collect();
     // Arguments that share no target with the baseline's run are compared with the baseline, as in a comparison without
     // targets.
     let is_met = |name: &str| of_targets.iter().any(|document| document.sets.iter().any(|set| set.name == name));
