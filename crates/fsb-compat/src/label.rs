@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_start_of_a_tools_own_messages_is_no_label() {
+    fn the_start_of_a_tools_own_messages_is_not_taken_for_a_label() {
         let text = "stress-ng: info: known\n".repeat(9);
         assert_eq!(find(text.as_bytes(), |_| true, is_tool), None);
         let messages = "node01: error: known\n".repeat(9);

@@ -50,7 +50,7 @@ fn an_execution_without_a_result_among_good_ones_is_a_failed_run() {
 }
 
 #[test]
-fn preparation_in_a_file_of_results_is_no_failed_run() {
+fn preparation_in_a_file_of_results_does_not_count_as_failed() {
     let prepare = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\n1 files, 1024Kb each, 1Mb total\nCreating files for the test...\n";
     let cleanup = "sysbench 1.0.20 (using system LuaJIT 2.1.0-beta3)\n\nRemoving test files...\n";
     let one = text("sysbench/1.0.20-seqrd.txt");
