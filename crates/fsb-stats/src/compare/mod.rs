@@ -80,39 +80,11 @@ pub fn compare_collected(
     let fewest = sets.len().min(2);
     let missing = collected::missing(&every, request.baseline);
     let shared = collected::shared(every, fewest, is_one_tool(sets));
-    let mut urgent = failures(sets);
-    for (place, set) in sets.iter().enumerate() {
-        let is_serious = |why: &GapReason| ![GapReason::TooFast, GapReason::BelowClock].contains(why);
-        let is_lost = |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
-        let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
-        if is_urgent { &mut urgent } else { &mut warnings }.extend(gaps(set));
-    }
+    let urgent = urgent(sets, &shared, &mut warnings);
     let frame = Frame::new(sets, request, &shared)?;
-    let described =
-        in_parallel(|| shared.par_iter().map(|table| describe(&frame, table, single)).collect::<Result<Vec<_>, _>>())?;
-    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
-    let barred: Vec<usize> = (0..sets.len()).filter(|set| sets[*set].barred).collect();
-    let bar = |operation: &mut Operation| {
-        if barred.len() < sets.len() {
-            operation.ranking.bar(barred.iter().copied());
-        }
-    };
-    operations.iter_mut().for_each(bar);
-    hold(&mut operations, &frame.names, frame.baseline);
-    let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
-    let candidates: Vec<usize> = frame.candidates().collect();
-    let (findings, starved) = findings::findings(&frame, &shared, &rankings, &candidates, candidates.len());
-    if request.pooled
-        && let Some((pool, looks)) = pool(&frame, shared, &seen)
-    {
-        operations.push(operation(&frame, &pool, &looks)?);
-        operations.last_mut().into_iter().for_each(bar);
-        hold(&mut operations, &frame.names, frame.baseline);
-    }
+    let Analysed { operations, findings, starved } = analyse(&frame, shared, request, single)?;
     warnings.extend(starved);
     warnings.extend(unit_hints(&operations, sets));
-    let number = urgent.len();
-    urgent.append(&mut warnings);
     Ok(Document {
         schema: SCHEMA,
         baseline,
@@ -127,12 +99,62 @@ pub fn compare_collected(
         coverage,
         operations,
         findings,
-        warnings: urgent,
-        urgent: number,
+        urgent: urgent.len(),
+        warnings: [urgent, warnings].concat(),
         missing: frame.names.iter().map(|name| (*name).to_owned()).zip(missing).collect(),
         conditions: Vec::new(),
         withheld: false,
     })
+}
+
+/// The operations of a comparison, judged together, with their findings.
+struct Analysed {
+    operations: Vec<Operation>,
+    findings: Vec<Finding>,
+    /// The warning about sets for which no finding is possible.
+    starved: Option<String>,
+}
+
+fn analyse(
+    frame: &Frame,
+    shared: Vec<Table>,
+    request: &CompareRequest,
+    single: Single<'_>,
+) -> Result<Analysed, AnalysisError> {
+    let described =
+        in_parallel(|| shared.par_iter().map(|table| describe(frame, table, single)).collect::<Result<Vec<_>, _>>())?;
+    let (mut operations, seen): (Vec<Operation>, Vec<AllLooks>) = described.into_iter().unzip();
+    let barred: Vec<usize> = (0..frame.sets.len()).filter(|set| frame.sets[*set].barred).collect();
+    let bar = |operation: &mut Operation| {
+        if barred.len() < frame.sets.len() {
+            operation.ranking.bar(barred.iter().copied());
+        }
+    };
+    operations.iter_mut().for_each(bar);
+    hold(&mut operations, &frame.names, frame.baseline);
+    let rankings: Vec<&crate::Ranking> = operations.iter().map(|operation| &operation.ranking).collect();
+    let candidates: Vec<usize> = frame.candidates().collect();
+    let (findings, starved) = findings::findings(frame, &shared, &rankings, &candidates, candidates.len());
+    if request.pooled
+        && let Some((pool, looks)) = pool(frame, shared, &seen)
+    {
+        operations.push(operation(frame, &pool, &looks)?);
+        operations.last_mut().into_iter().for_each(bar);
+        hold(&mut operations, &frame.names, frame.baseline);
+    }
+    Ok(Analysed { operations, findings, starved })
+}
+
+/// Returns the failures, and the gaps that withhold verdicts. Other gaps go to the warnings.
+fn urgent(sets: &[Collected], shared: &[Table], warnings: &mut Vec<String>) -> Vec<String> {
+    let mut urgent = failures(sets);
+    let is_serious = |why: &GapReason| ![GapReason::TooFast, GapReason::BelowClock].contains(why);
+    for (place, set) in sets.iter().enumerate() {
+        let is_lost = |table: &Table| table.primary && table.lost[place].as_ref().is_some_and(is_serious);
+        let is_urgent = set.dead_runs > 0 || shared.iter().any(is_lost);
+        if is_urgent { &mut urgent } else { &mut *warnings }.extend(gaps(set));
+    }
+    urgent
 }
 
 /// Returns the findings between any two sets, the widest first, and the warnings. It searches the same rectangles as
