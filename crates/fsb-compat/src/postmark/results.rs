@@ -205,7 +205,8 @@ impl Report {
             Some((what, _)) => what,
             None => left.split_once(' ').map_or(left, |(_, what)| what),
         };
-        self.deleting |= what == "deleted";
+        // The lines about created files come first, also where a line was moved.
+        self.deleting = what == "deleted" || (self.deleting && what != "created");
         let later = what.starts_with("Mixed") && self.deleting;
         let operation = RATES.iter().filter(|(known, _)| *known == what).nth(usize::from(later)).map(|(_, name)| *name);
         let (Some(operation), Some(number)) = (operation, number(found)) else { return Ok(false) };

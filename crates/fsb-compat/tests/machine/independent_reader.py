@@ -168,12 +168,12 @@ def postmark(text):
     units = {"bytes": 1.0, "kilobytes": KIB, "megabytes": MIB, "gigabytes": GIB}
     for number, line, _ in lines_of(text):
         line = line.strip()
-        if line == "Time:" or line.startswith("PostMark v"):
+        if line == "Time:" or line.startswith(("PostMark v", "Creating files")):
             deleting = False
         elif match := re.fullmatch(r"(.*?) \((\d+)(?:[.,](\d\d))? per second\)", line):
             left = match[1]
             name = left.split(":")[0] if ":" in left else left.partition(" ")[2] or left
-            deleting = deleting or name == "deleted"
+            deleting = name == "deleted" or (deleting and name != "created")
             operation = rates.get(name)
             if name == "Mixed with transactions":
                 operation = "delete_mixed" if deleting else "create_mixed"

@@ -218,7 +218,13 @@ impl Totals {
             "copy_file_range" | "splice" => argument(2),
             _ => "",
         };
-        if is_below(to) {
+        let from = match name {
+            "copy_file_range" | "splice" => argument(0),
+            "sendfile" => argument(1),
+            _ => to,
+        };
+        // A copy that finds the end of a source outside moves nothing, and is not recorded.
+        if is_below(to) && (result > 0 || is_below(from)) {
             self.writes += 1;
             self.written += result;
         }
