@@ -190,6 +190,11 @@ pub fn find(name: &str) -> Option<&'static MetricKind> {
     REGISTRY.iter().find(|kind| kind.name == name)
 }
 
+/// Returns whether a metric is a time of one operation, also one that only its tool knows.
+pub fn is_latency(name: &str) -> bool {
+    find(name).map_or(name.contains("latency"), |kind| kind.role == Role::Latency)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

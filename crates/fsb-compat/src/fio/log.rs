@@ -105,7 +105,7 @@ fn read(name: Option<&LogName>, input: &mut dyn BufRead) -> Result<Vec<Run>, Rea
     runs.finish(|| "it holds no value".to_owned())
 }
 
-const NO_LINE: &str = "its first line is no 'time, value, direction, block size, …'";
+const NO_LINE: &str = "its first line does not have the form 'time, value, direction, block size, …'";
 const NO_NAME: &str = "only its name says what it measures; give the file the name that fio chose, such as w_bw.1.log";
 const OLD: &str = "it has no column of the priority, so an old fio wrote it: times are microseconds before 3.0 and \
                    nanoseconds since, which a log does not say; use fio's JSON";

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use between::{condition_text, power_of, remedy_of, unjudged_at, unjudged_of};
 use fsb_model::Better;
-use fsb_model::metric::{self, Role};
+use fsb_model::metric;
 use fsb_model::units::Bytes;
 use fsb_stats::compare::{ALL, BySet, Classic, Document, Finding, Grid, OURS, Operation, SetSummary, Slice};
 use fsb_stats::{FEWEST_JUDGED, FEWEST_RUNS_JUDGED, Method, RankingOutcome, Verdict};
@@ -465,9 +465,11 @@ fn label(operation: &Operation, ours: bool) -> String {
         return "ALL, pooled".to_owned();
     }
     let name = case_label(operation.workload.as_deref(), &operation.operation, ours);
-    let is_time =
-        metric::find(&operation.metric).map_or(operation.metric.contains("latency"), |kind| kind.role == Role::Latency);
-    if is_time { format!("{name} ({})", operation.metric.replace('_', " ")) } else { name }
+    if metric::is_latency(&operation.metric) {
+        format!("{name} ({})", operation.metric.replace('_', " "))
+    } else {
+        name
+    }
 }
 
 /// Returns the name of an operation of a workload. The workloads of FSBench name their operation. Those of other tools

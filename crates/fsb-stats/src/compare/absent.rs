@@ -45,5 +45,5 @@ pub(super) fn mark(set: &mut Collected) {
 /// Returns whether an operation may be judged by the metric. Percentiles and costs may be missing for other reasons.
 fn leads(key: &Key) -> bool {
     let is_cost = metric::find(&key.metric).is_some_and(|kind| kind.role == Role::Cost);
-    !is_cost && (!key.is_latency() || key.metric == metric::LATENCY_MEAN.name)
+    !is_cost && (!metric::is_latency(&key.metric) || key.metric == metric::LATENCY_MEAN.name)
 }

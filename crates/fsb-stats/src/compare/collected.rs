@@ -434,7 +434,7 @@ impl Collected {
 
     /// Returns the command that the set consists of, if its tool names workloads by their commands and there is one.
     pub(super) fn only_command(&self) -> Option<&str> {
-        self.tool().filter(|tool| NAMED_BY_COMMAND.contains(tool))?;
+        self.tool().filter(|tool| is_named_by_command(tool))?;
         let mut names = self.columns.iter().map(|column| column.key.workload.as_deref());
         let first = names.next()??;
         names.all(|name| name == Some(first)).then_some(first)
@@ -545,11 +545,6 @@ impl Key {
     /// never judged.
     pub fn is_maximum(&self) -> bool {
         self.metric == metric::LATENCY_MAX.name
-    }
-
-    /// Returns whether the metric is a time of one operation, also one that only its tool knows.
-    pub fn is_latency(&self) -> bool {
-        metric::find(&self.metric).map_or(self.metric.contains("latency"), |kind| kind.role == Role::Latency)
     }
 
     pub fn subject(&self) -> Subject {
@@ -800,8 +795,10 @@ pub(super) fn tables(sets: &mut [Collected], baseline: usize) -> Vec<Table> {
     parts.into_iter().map(|(key, columns)| table(key, columns)).collect()
 }
 
-/// Tools that name a workload by its command, which contains the path of the file system.
-const NAMED_BY_COMMAND: [&str; 1] = ["hyperfine"];
+/// Returns whether a tool names a workload by its command, which contains the path of the file system.
+pub fn is_named_by_command(tool: &str) -> bool {
+    tool == "hyperfine"
+}
 
 /// Returns operations that sets name differently although each has only one of them: sets of different tools (fio has
 /// its job, IOzone no name), and sets of a command. There the name distinguishes nothing and would only prevent the
@@ -817,7 +814,7 @@ fn shared_names(sets: &[Collected]) -> HashSet<&str> {
     let is_shared = |by_set: &Vec<HashSet<Option<&str>>>| {
         let owners = sets.iter().zip(by_set).filter(|(_, names)| !names.is_empty());
         let tools: HashSet<_> = owners.map(|(set, _)| set.tool()).collect();
-        let by_command = tools.iter().all(|tool| tool.is_some_and(|tool| NAMED_BY_COMMAND.contains(&tool)));
+        let by_command = tools.iter().all(|tool| tool.is_some_and(is_named_by_command));
         (tools.len() > 1 || by_command) && by_set.iter().all(|names| names.len() <= 1)
     };
     names.into_iter().filter(|(_, by_set)| is_shared(by_set)).map(|(operation, _)| operation).collect()

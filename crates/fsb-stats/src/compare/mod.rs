@@ -6,7 +6,7 @@
 //! and its cells get colours. Findings are rectangles that survive the search of them all (`search`,
 //! `findings`).
 
-pub use collected::Collected;
+pub use collected::{Collected, is_named_by_command};
 pub use document::*;
 pub use region::{CompareRequest, OURS};
 
@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use classic::classic;
 use collected::{FEW_TICKS, Key, NAMED, Size, Table, primary, tables, work};
+use fsb_model::metric;
 use fsb_model::set::{GapReason, Set, Timeline};
 use fsb_model::units;
 use rayon::prelude::*;
@@ -658,7 +659,7 @@ fn uncommon(sets: &[Collected], tables: &[Table]) -> Vec<String> {
     let mut by_owners: Vec<(String, Vec<(&Key, usize)>)> = Vec::new();
     // The warnings leave out a cell without a value in any set, such as one of zeros. They also leave out a percentile
     // that is missing because of too few operations.
-    let is_latency = |table: &&Table| table.key.is_latency();
+    let is_latency = |table: &&Table| metric::is_latency(&table.key.metric);
     let told = |table: &&Table| {
         !is_latency(table) || !tables.iter().any(|other| !is_latency(&other) && is_same_work(&other.key, &table.key))
     };
@@ -785,7 +786,11 @@ fn settings(sets: &[Collected]) -> Option<String> {
     // Equal differences of several workloads are listed once.
     let mut differences: Vec<(String, usize)> = Vec::new();
     for name in names {
-        let of_workload = |set: &Collected| set.settings.keys().any(|(workload, _)| *workload == name.0);
+        // The names of a workload are neighbours.
+        let of_workload = |set: &Collected| {
+            let mut from = set.settings.range((name.0.clone(), String::new())..);
+            from.next().is_some_and(|((workload, _), _)| *workload == name.0)
+        };
         let values: Vec<(&str, String)> = sets
             .iter()
             .filter(|set| of_workload(set))

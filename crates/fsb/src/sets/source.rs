@@ -8,7 +8,7 @@ use fsb_model::set::{Histogram, Run, Series};
 use fsb_model::shell;
 use fsb_model::stop::Analyses;
 use fsb_report::show::some_of;
-use fsb_stats::compare::{Collected, Variation, variation};
+use fsb_stats::compare::{Collected, Variation, is_named_by_command, variation};
 use fsb_stats::in_parallel;
 use fsb_store::Reader;
 use rayon::prelude::*;
@@ -135,7 +135,7 @@ pub fn contents(sets: &[Contents]) -> String {
         format!("; {name} was measured at different sizes, or at sizes that a file does not name")
     });
     // The paths of file systems are in the commands.
-    let hint = match sets.iter().all(|set| set.tool == "hyperfine") {
+    let hint = match sets.iter().all(|set| is_named_by_command(&set.tool)) {
         true => "; give the commands the same names in both files: hyperfine --command-name NAME",
         false => "",
     };
@@ -272,7 +272,7 @@ fn by_command(runs: Vec<Run>) -> Vec<Run> {
             commands.push(command);
         }
     }
-    if commands.len() < 2 || runs.iter().any(|run| run.tool != "hyperfine") {
+    if commands.len() < 2 || runs.iter().any(|run| !is_named_by_command(&run.tool)) {
         return runs;
     }
     let mut by_command = Vec::new();
